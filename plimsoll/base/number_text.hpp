@@ -1,0 +1,23 @@
+// Numbers as people read them. GiB is 2^30 and GB is 1e9; plimsoll never mixes the two.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "plimsoll/base/units.hpp"
+
+namespace plimsoll {
+
+// 1234567 -> "1,234,567".
+std::string grouped(std::int64_t value);
+
+// Two decimals in the largest binary unit that gives at least 1: "22.17 MiB"; below 1 KiB "512 B".
+std::string human(Bytes bytes);
+
+// Decimal prefixes for counts of operations and parameters: "8.03 B", "1.24 T"; below 1000 exact.
+std::string human_count(std::int64_t value);
+
+// FLOPs with SI prefixes: "1.23 TFLOP".
+std::string human(Flops flops);
+
+}  // namespace plimsoll

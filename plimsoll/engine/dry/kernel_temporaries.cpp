@@ -1,0 +1,110 @@
+#include "plimsoll/engine/dry/kernel_temporaries.hpp"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/native/TypeProperties.h>
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+#include "plimsoll/engine/dry/flavour.hpp"
+
+namespace plimsoll::engine::dry {
+namespace {
+
+enum class Rule {
+  kCasts,         // operands become the common dtype
+  kDivision,      // the same, and integers become the default float
+  kNumberAfter,   // the result is divided by a number in place
+};
+
+struct NamedRule {
+  const char* name;
+  const char* overload;
+  Rule rule;
+};
+
+// Only operations whose kernel goes through TensorIterator with promotion.
+constexpr NamedRule kRules[] = {
+    {"add", "Tensor", Rule::kCasts},        {"add_", "Tensor", Rule::kCasts},
+    {"sub", "Tensor", Rule::kCasts},        {"sub_", "Tensor", Rule::kCasts},
+    {"mul", "Tensor", Rule::kCasts},        {"mul_", "Tensor", Rule::kCasts},
+    {"div", "Tensor", Rule::kDivision},     {"div_", "Tensor", Rule::kDivision},
+    {"maximum", "", Rule::kCasts},          {"minimum", "", Rule::kCasts},
+    {"pow", "Tensor_Tensor", Rule::kCasts}, {"eq", "Tensor", Rule::kCasts},
+    {"ne", "Tensor", Rule::kCasts},         {"lt", "Tensor", Rule::kCasts},
+    {"le", "Tensor", Rule::kCasts},         {"gt", "Tensor", Rule::kCasts},
+    {"ge", "Tensor", Rule::kCasts},         {"eq", "Scalar", Rule::kCasts},
+    {"addcmul", "", Rule::kCasts},          {"addcmul_", "", Rule::kCasts},
+    {"addcdiv", "", Rule::kCasts},          {"addcdiv_", "", Rule::kCasts},
+    {"lerp", "Tensor", Rule::kCasts},       {"mean", "dim", Rule::kNumberAfter},
+};
+
+const Rule* find_rule(const c10::OperatorHandle& operation) {
+  static const auto rules = [] {
+    std::unordered_map<c10::OperatorHandle, Rule> map;
+    for (const NamedRule& rule : kRules) {
+      const auto found = c10::Dispatcher::singleton().findSchema(
+          {std::string("aten::") + rule.name, rule.overload});
+      if (found) map.emplace(*found, rule.rule);
+    }
+    return map;
+  }();
+  const auto found = rules.find(operation);
+  return found == rules.end() ? nullptr : &found->second;
+}
+
+at::Tensor empty_like_as(const at::Tensor& tensor, at::ScalarType dtype) {
+  return at::detail::empty_meta(tensor.sizes(), dtype);
+}
+
+std::int64_t item_bytes(at::ScalarType dtype) {
+  return static_cast<std::int64_t>(c10::elementSize(dtype));
+}
+
+}  // namespace
+
+at::Tensor scratch(std::int64_t bytes) { return at::detail::empty_meta({bytes}, at::kByte); }
+
+KernelTemporaries::KernelTemporaries(const c10::OperatorHandle& operation,
+                                     const torch::jit::Stack& stack) {
+  if (current_flavour() != Flavour::kCpu) return;
+  const Rule* rule = find_rule(operation);
+  if (rule == nullptr) return;
+  number_after_ = *rule == Rule::kNumberAfter;
+  if (!number_after_) cast_operands(operation.schema(), stack, *rule == Rule::kDivision);
+}
+
+void KernelTemporaries::cast_operands(const c10::FunctionSchema& schema,
+                                      const torch::jit::Stack& stack, bool division) {
+  std::vector<at::Tensor> operands;
+  at::native::ResultTypeState state{};
+  bool meta = false;
+  for (const c10::IValue& value : torch::jit::last(stack, schema.arguments().size())) {
+    if (!value.isTensor()) continue;
+    operands.push_back(value.toTensor());
+    meta = meta || operands.back().is_meta();
+    state = at::native::update_result_type_state(operands.back(), state);
+  }
+  if (!meta) return;
+  at::ScalarType common = at::native::result_type(state);
+  if (division && c10::isIntegralType(common, true)) common = at::get_default_dtype_as_scalartype();
+  // An operand that is also the result is cast twice: once to be written, once to be read.
+  const bool in_place = schema.arguments()[0].alias_info() != nullptr;
+  if (in_place) operands.insert(operands.begin(), operands.front());
+  for (const at::Tensor& operand : operands) {
+    if (operand.scalar_type() != common) alive_.push_back(empty_like_as(operand, common));
+  }
+}
+
+void KernelTemporaries::after(const torch::jit::Stack& stack) const {
+  if (!number_after_) return;
+  const at::Tensor& result = stack.back().toTensor();
+  if (!result.is_meta()) return;
+  constexpr std::int64_t number_bytes = 8;
+  const at::Tensor number = scratch(number_bytes);
+  const at::Tensor cast = scratch(item_bytes(result.scalar_type()));
+}
+
+}  // namespace plimsoll::engine::dry

@@ -1,0 +1,121 @@
+#include "plimsoll/engine/dry/meta_mode.hpp"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <algorithm>
+
+#include "plimsoll/engine/dry/flavour.hpp"
+#include "plimsoll/engine/dry/kernel_temporaries.hpp"
+#include "plimsoll/engine/dry/meta_kernels.hpp"
+
+namespace plimsoll::engine {
+namespace {
+
+// [Note: Mode key]
+// libtorch dispatches an operation to the highest key that its tensors or the thread ask for. This
+// key stands above autograd, no tensor carries it and libtorch registers nothing under it, so the
+// mode sees every operation once, before autograd, and overrides no kernel.
+constexpr c10::DispatchKey kModeKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+constinit thread_local Flavour flavour_of_thread = Flavour::kCpu;
+
+template <class Visit>
+void visit_tensors(const c10::IValue& value, Visit&& visit) {
+  if (value.isTensor()) {
+    visit(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) visit(tensor);
+  }
+}
+
+// Points a factory without a device to meta. Operations with a tensor follow that tensor.
+void redirect_factory(const c10::FunctionSchema& schema, torch::jit::Stack& stack) {
+  const std::size_t first = stack.size() - schema.arguments().size();
+  for (std::size_t index = 0; index < schema.arguments().size(); ++index) {
+    c10::IValue& value = stack[first + index];
+    if (value.isTensor() || value.isTensorList()) return;
+    if (schema.arguments()[index].name() == "device" && value.isNone()) {
+      value = c10::Device(c10::kMeta);
+    }
+  }
+}
+
+bool is_constant(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.is_cpu() && tensor.dim() > 0 && !tensor.requires_grad();
+}
+
+at::Tensor meta_twin(const at::Tensor& tensor) {
+  const UnseenScope unseen(Unseen::kEverything);
+  return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
+}
+
+// Replaces CPU constants when the operation also has a meta tensor.
+void replace_constants(const c10::FunctionSchema& schema, torch::jit::Stack& stack) {
+  const auto arguments = stack.end() - static_cast<std::ptrdiff_t>(schema.arguments().size());
+  bool meta = false, constant = false;
+  std::for_each(arguments, stack.end(), [&](const c10::IValue& value) {
+    visit_tensors(value, [&](const at::Tensor& tensor) {
+      meta = meta || tensor.is_meta();
+      constant = constant || is_constant(tensor);
+    });
+  });
+  if (!meta || !constant) return;
+  std::for_each(arguments, stack.end(), [](c10::IValue& value) {
+    if (value.isTensor() && is_constant(value.toTensor())) {
+      value = meta_twin(value.toTensor());
+    } else if (value.isTensorList()) {
+      std::vector<at::Tensor> tensors = value.toTensorVector();
+      for (at::Tensor& tensor : tensors) {
+        if (is_constant(tensor)) tensor = meta_twin(tensor);
+      }
+      value = std::move(tensors);
+    }
+  });
+}
+
+void run_operation(const c10::OperatorHandle& operation, c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack) {
+  redirect_factory(operation.schema(), *stack);
+  replace_constants(operation.schema(), *stack);
+  const dry::KernelTemporaries temporaries(operation, *stack);
+  operation.redispatchBoxed(
+      keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kModeKey), stack);
+  temporaries.after(*stack);
+}
+
+void install_once() {
+  static const auto libraries = [] {
+    using torch::Library;
+    const auto make = [](const char* space, c10::DispatchKey key) {
+      return std::make_unique<Library>(Library::IMPL, space, key, __FILE__, __LINE__);
+    };
+    auto mode = make("_", kModeKey);
+    mode->fallback(torch::CppFunction::makeFromBoxedFunction<&run_operation>());
+    auto meta = make("aten", c10::DispatchKey::Meta);
+    dry::register_meta_kernels(*meta);
+    auto composites = make("aten", kModeKey);
+    dry::register_composites(*composites);
+    // Registrations last as long as these; never destroyed, as libtorch's own.
+    return new std::array{std::move(mode), std::move(meta), std::move(composites)};
+  }();
+  static_cast<void>(libraries);
+}
+
+Flavour installed(Flavour flavour) {
+  install_once();
+  return flavour;
+}
+
+}  // namespace
+
+Flavour dry::current_flavour() { return flavour_of_thread; }
+
+MetaMode::MetaMode(Flavour flavour)
+    : previous_(std::exchange(flavour_of_thread, installed(flavour))),
+      unseen_(flavour == Flavour::kCuda ? Unseen::kCpu : Unseen::kNothing),
+      include_(kModeKey) {}
+
+MetaMode::~MetaMode() { flavour_of_thread = previous_; }
+
+}  // namespace plimsoll::engine

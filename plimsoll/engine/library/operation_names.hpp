@@ -1,0 +1,29 @@
+// Which operation of libtorch the calling thread is in: names for events and for saved tensors.
+//
+// Names come from libtorch's RecordFunction. Watching costs 0.1 to 0.3 us per operation, so it is
+// on only while an OperationWatch lives. An operation that was already running when the first
+// watch began is not seen. OpenMP worker threads run kernels outside any operation: no name there.
+#pragma once
+
+#include <string_view>
+
+namespace plimsoll::engine {
+
+// While at least one lives, every thread keeps a stack of its running operations. Thread-safe.
+class OperationWatch {
+ public:
+  OperationWatch();
+  ~OperationWatch();
+  OperationWatch(const OperationWatch&) = delete;
+  OperationWatch& operator=(const OperationWatch&) = delete;
+};
+
+// The operation the user called, such as "aten::layer_norm"; inside backward the node that runs,
+// such as "MmBackward0". "" outside operations. Valid until that operation ends.
+std::string_view outermost_operation();
+
+// The operation that runs now and calls no other, such as "aten::empty". "" outside operations.
+// Valid until that operation ends.
+std::string_view innermost_operation();
+
+}  // namespace plimsoll::engine

@@ -1,0 +1,58 @@
+// What a forward pass saves for backward, tensor by tensor.
+//
+// Counts tensors as autograd saves them: a storage that two operations save is listed twice, with
+// the same `storage`. What is kept alive is the sum over distinct storages of whole storages
+// (kept_bytes); a saved view keeps all of its storage. One list describes one process.
+// Not counted: numbers and shapes that nodes keep, tensors saved outside the scope.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "plimsoll/engine/library/operation_names.hpp"
+#include "plimsoll/engine/library/saved_tensor_hooks.hpp"
+
+namespace plimsoll::engine {
+
+struct SavedTensor {
+  std::string operation;       // "aten::layer_norm"
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+  at::ScalarType dtype = at::kFloat;
+  std::int64_t bytes = 0;          // elements * item size
+  std::int64_t storage_bytes = 0;  // of the whole storage
+  const void* storage = nullptr;   // identity; unique among storages alive at the same time
+  bool parameter = false;          // a parameter or a view of one
+};
+
+struct SavedTotals {
+  std::int64_t tensors = 0;
+  std::int64_t bytes = 0;       // sum over tensors
+  std::int64_t storages = 0;    // distinct
+  std::int64_t kept_bytes = 0;  // sum over distinct storages
+};
+
+// Use: SavedTensorRecorder recorder(module->parameters()); { SavedTensorScope scope(&recorder);
+// loss = forward(); }. Backward then works as usual, and still notices edits in place.
+class SavedTensorRecorder final : public SavedTensorHandler {
+ public:
+  explicit SavedTensorRecorder(std::span<const at::Tensor> parameters = {});
+  std::unique_ptr<torch::autograd::SavedVariableHooks> make() override;
+
+  // In the order in which they were saved.
+  const std::vector<SavedTensor>& tensors() const { return tensors_; }
+  SavedTotals totals(bool with_parameters) const;
+
+ private:
+  class Hook;
+  void record(const at::Tensor& tensor);
+
+  OperationWatch watch_;
+  std::unordered_set<const void*> parameter_storages_;
+  std::vector<SavedTensor> tensors_;
+};
+
+}  // namespace plimsoll::engine

@@ -1,0 +1,213 @@
+#include "plimsoll/engine/meter/meter.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "plimsoll/engine/library/operation_names.hpp"
+
+namespace plimsoll::engine {
+namespace {
+
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+
+// Gives each operation name a number within one stream; "" is 0.
+class Names {
+ public:
+  timeline::OperationId id(std::string_view name) {
+    const auto found = ids_.find(name);
+    if (found != ids_.end()) return found->second;
+    const auto id = static_cast<timeline::OperationId>(names_.size());
+    names_.emplace_back(name);
+    ids_.emplace(name, id);
+    return id;
+  }
+  std::vector<std::string> take() { return std::move(names_); }
+
+ private:
+  std::vector<std::string> names_{""};
+  std::unordered_map<std::string, timeline::OperationId, TextHash, std::equal_to<>> ids_{{"", 0}};
+};
+
+}  // namespace
+
+// What one meter has recorded. All members are guarded by Broadcast's mutex, except the constants.
+class Meter::Stream {
+ public:
+  explicit Stream(timeline::Sink* sink) : sink_(sink == nullptr ? &recorder_ : sink) {}
+
+  // Runs `push`, which may throw: events arrive inside destructors, where that would end the
+  // process. The first exception stops the stream and is kept for finish().
+  template <class Push>
+  void push(Push&& push) noexcept {
+    if (stopped_) return;
+    try {
+      push(*sink_);
+    } catch (...) {
+      failure_ = std::current_exception();
+      stopped_ = true;
+    }
+  }
+
+  void allocate(const Block& block) noexcept {
+    current_ += block.bytes;
+    push([&](timeline::Sink& sink) {
+      sink.allocate(number(block), block.bytes, block.tag, operation());
+    });
+  }
+
+  void release(const Block& block) noexcept {
+    current_ -= block.bytes;
+    push([&](timeline::Sink& sink) {
+      sink.release(number(block), block.bytes, block.tag, operation());
+    });
+  }
+
+  void retag(const Block& block, timeline::Tag from) noexcept {
+    push([&](timeline::Sink& sink) { sink.retag(number(block), block.bytes, from, block.tag); });
+  }
+
+  void begin_phase(timeline::PhaseKey key) noexcept {
+    end_phase();
+    push([&](timeline::Sink& sink) { sink.begin_phase(key); });
+    phase_open_ = true;
+  }
+
+  void end_phase() noexcept {
+    if (phase_open_) push([](timeline::Sink& sink) { sink.end_phase(); });
+    phase_open_ = false;
+  }
+
+  // Blocks made after the start count from 0, older ones from 2^32 downwards.
+  timeline::BlockId number(const Block& block) const {
+    return static_cast<timeline::BlockId>(block.id - first_block_);
+  }
+
+  timeline::OperationId operation() {
+    return names_.id(label_.empty() ? outermost_operation() : std::string_view(label_));
+  }
+
+  timeline::Timeline take() {
+    if (failure_) std::rethrow_exception(failure_);
+    timeline::Timeline timeline = std::move(recorder_.timeline());
+    timeline.operations = names_.take();
+    return timeline;
+  }
+
+  const timeline::BytesByTag start_ = live_bytes();
+  const std::uint64_t first_block_ = next_block_id();
+  std::int64_t current_ = total(start_);
+  std::string label_;
+  bool recording_ = true;
+
+ private:
+  OperationWatch watch_;
+  timeline::Recorder recorder_;
+  timeline::Sink* sink_;
+  Names names_;
+  bool phase_open_ = false;
+  bool stopped_ = false;
+  std::exception_ptr failure_;
+};
+
+// Hands each event to all streams that record. One mutex: events are rare compared with work.
+class Meter::Broadcast final : public AllocationListener {
+ public:
+  static Broadcast& instance() {
+    static auto* broadcast = new Broadcast;  // never destroyed: a listener must live for ever
+    return *broadcast;
+  }
+
+  void on_allocate(const Block& block) noexcept override {
+    const std::lock_guard lock(mutex);
+    for (Stream* stream : streams_) stream->allocate(block);
+  }
+  void on_release(const Block& block) noexcept override {
+    const std::lock_guard lock(mutex);
+    for (Stream* stream : streams_) stream->release(block);
+  }
+  void on_retag(const Block& block, timeline::Tag from) noexcept override {
+    const std::lock_guard lock(mutex);
+    for (Stream* stream : streams_) stream->retag(block, from);
+  }
+
+  void add(Stream* stream) {
+    const std::lock_guard lock(mutex);
+    streams_.push_back(stream);
+    set_allocation_listener(this);
+  }
+
+  void remove(Stream* stream) {
+    const std::lock_guard lock(mutex);
+    std::erase(streams_, stream);
+    if (streams_.empty()) set_allocation_listener(nullptr);
+    stream->end_phase();
+    stream->recording_ = false;
+  }
+
+  std::mutex mutex;
+
+ private:
+  std::vector<Stream*> streams_;
+};
+
+namespace {
+
+template <class Mutex, class Action>
+auto locked(Mutex& mutex, Action&& action) {
+  const std::lock_guard lock(mutex);
+  return action();
+}
+
+}  // namespace
+
+Meter::Meter() : stream_(std::make_unique<Stream>(nullptr)) {
+  Broadcast::instance().add(stream_.get());
+}
+
+Meter::Meter(timeline::Sink& sink) : stream_(std::make_unique<Stream>(&sink)) {
+  Broadcast::instance().add(stream_.get());
+}
+
+Meter::~Meter() {
+  if (stream_->recording_) Broadcast::instance().remove(stream_.get());
+}
+
+void Meter::begin_phase(timeline::PhaseKey key) {
+  locked(Broadcast::instance().mutex, [&] {
+    if (stream_->recording_) stream_->begin_phase(key);
+  });
+}
+
+void Meter::end_phase() {
+  locked(Broadcast::instance().mutex, [&] { stream_->end_phase(); });
+}
+
+void Meter::operation(std::string_view label) {
+  locked(Broadcast::instance().mutex, [&] { stream_->label_ = label; });
+}
+
+std::int64_t Meter::start_bytes() const { return total(stream_->start_); }
+
+const timeline::BytesByTag& Meter::start_bytes_by_tag() const { return stream_->start_; }
+
+std::int64_t Meter::current() const {
+  return locked(Broadcast::instance().mutex, [&] { return stream_->current_; });
+}
+
+timeline::Timeline Meter::finish() {
+  if (!stream_->recording_) throw std::logic_error("Meter::finish was called twice");
+  Broadcast::instance().remove(stream_.get());
+  return stream_->take();
+}
+
+}  // namespace plimsoll::engine

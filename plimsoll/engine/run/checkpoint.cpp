@@ -1,0 +1,146 @@
+#include "plimsoll/engine/run/checkpoint.hpp"
+
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/engine/library/saved_tensor_hooks.hpp"
+
+namespace plimsoll::engine {
+namespace {
+
+at::Tensor random_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
+
+void set_random_state(const at::Tensor& state) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  generator.set_state(state);
+}
+
+// What a region leaves behind between forward and backward. Owned by the graph's hooks.
+class Frame : public std::enable_shared_from_this<Frame> {
+ public:
+  Frame(RegionBody body, const at::Tensor& input, bool keep_random_state)
+      : body_(std::move(body)), input_(input.detach(), "checkpoint"),
+        wants_gradient_(input.requires_grad()) {
+    if (keep_random_state) random_state_ = random_state();
+  }
+
+  std::size_t pack() { return packed_++; }
+
+  at::Tensor unpack(std::size_t index) {
+    if (!recomputed_) rerun();
+    KeptTensor kept = std::exchange(kept_.at(index), KeptTensor());
+    at::Tensor tensor = kept.get();
+    if (!tensor.defined()) {
+      throw std::runtime_error("[checkpoint] a second backward pass through a checkpointed region: "
+                               "expected one. Hint: retain_graph is not supported here");
+    }
+    return tensor;
+  }
+
+ private:
+  class Capture;
+
+  void rerun();
+
+  RegionBody body_;
+  KeptTensor input_;
+  bool wants_gradient_;
+  at::Tensor random_state_;
+  std::size_t packed_ = 0;
+  bool recomputed_ = false;
+  std::vector<KeptTensor> kept_;
+};
+
+// In forward: a saved tensor becomes its number in the frame.
+class CountingHook final : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit CountingHook(std::shared_ptr<Frame> frame) : frame_(std::move(frame)) {}
+  void call_pack_hook(const at::Tensor&) override { index_ = frame_->pack(); }
+  at::Tensor call_unpack_hook() override { return frame_->unpack(index_); }
+
+ private:
+  std::shared_ptr<Frame> frame_;
+  std::size_t index_ = 0;
+};
+
+class Counting final : public SavedTensorHandler {
+ public:
+  explicit Counting(std::shared_ptr<Frame> frame) : frame_(std::move(frame)) {}
+  std::unique_ptr<torch::autograd::SavedVariableHooks> make() override {
+    return std::make_unique<CountingHook>(frame_);
+  }
+
+ private:
+  std::shared_ptr<Frame> frame_;
+};
+
+// In the rerun: a saved tensor goes to the frame; the rerun's own graph keeps nothing.
+class CapturingHook final : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit CapturingHook(std::vector<KeptTensor>& kept) : kept_(kept) {}
+  void call_pack_hook(const at::Tensor& tensor) override {
+    kept_.emplace_back(tensor.detach(), "checkpoint");
+  }
+  at::Tensor call_unpack_hook() override {
+    throw std::logic_error("[checkpoint] the graph of a rerun was used");
+  }
+
+ private:
+  std::vector<KeptTensor>& kept_;
+};
+
+class Frame::Capture final : public SavedTensorHandler {
+ public:
+  explicit Capture(std::vector<KeptTensor>& kept) : kept_(kept) {}
+  std::unique_ptr<torch::autograd::SavedVariableHooks> make() override {
+    return std::make_unique<CapturingHook>(kept_);
+  }
+
+ private:
+  std::vector<KeptTensor>& kept_;
+};
+
+// Restores the generator when a rerun ends, also by an exception.
+class RandomStateScope {
+ public:
+  explicit RandomStateScope(const at::Tensor& state) {
+    if (!state.defined()) return;
+    before_ = random_state();
+    set_random_state(state);
+  }
+  ~RandomStateScope() {
+    if (before_.defined()) set_random_state(before_);
+  }
+  RandomStateScope(const RandomStateScope&) = delete;
+  RandomStateScope& operator=(const RandomStateScope&) = delete;
+
+ private:
+  at::Tensor before_;
+};
+
+void Frame::rerun() {
+  recomputed_ = true;
+  const at::AutoGradMode grad_mode(true);
+  Capture capture(kept_);
+  const SavedTensorScope scope(&capture);
+  const at::Tensor input = input_.get().detach().requires_grad_(wants_gradient_);
+  const RandomStateScope random(random_state_);
+  body_(input);
+  if (kept_.size() != packed_) {
+    throw std::runtime_error("[checkpoint] the rerun saved " + std::to_string(kept_.size()) +
+                             " tensors, expected " + std::to_string(packed_) +
+                             ". Hint: the region must do the same work each time");
+  }
+}
+
+}  // namespace
+
+at::Tensor checkpoint(RegionBody body, at::Tensor input, bool keep_random_state) {
+  const auto frame = std::make_shared<Frame>(body, input, keep_random_state);
+  Counting counting(frame);
+  const SavedTensorScope scope(&counting);
+  return body(input);
+}
+
+}  // namespace plimsoll::engine

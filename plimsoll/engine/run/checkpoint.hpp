@@ -1,0 +1,23 @@
+// Activation checkpointing of a region: forward keeps only the region's input, backward reruns it.
+//
+// Non-reentrant, on saved-tensor hooks: packing a tensor returns its number; the first unpack reruns
+// the region and keeps what it saves; each kept tensor is dropped at its unpack. One backward pass
+// per forward (retain_graph is refused with a message). The region must be deterministic; its random
+// numbers are repeated when the state is kept.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "plimsoll/engine/torch.hpp"
+
+namespace plimsoll::engine {
+
+using RegionBody = std::function<at::Tensor(const at::Tensor& input)>;
+
+// Runs `body(input)` under checkpointing and returns its result. With `keep_random_state` the CPU
+// generator's state (5,056 bytes) is kept with the input. Throws what the body throws; backward
+// throws std::runtime_error when a rerun saves another number of tensors.
+at::Tensor checkpoint(RegionBody body, at::Tensor input, bool keep_random_state);
+
+}  // namespace plimsoll::engine

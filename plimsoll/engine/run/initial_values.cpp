@@ -1,0 +1,83 @@
+#include "plimsoll/engine/run/initial_values.hpp"
+
+#include <cmath>
+
+#include "plimsoll/engine/library/allocators.hpp"
+#include "plimsoll/engine/run/library_calls.hpp"
+
+namespace plimsoll::engine {
+namespace {
+
+using network::InputKind;
+using timeline::Tag;
+
+at::TensorOptions options_of(network::DType dtype, at::Device device) {
+  return at::TensorOptions().dtype(scalar_type(dtype)).device(device);
+}
+
+at::Tensor filled(const network::Dims& shape, network::DType dtype, network::Init init,
+                  at::Device device) {
+  at::Tensor t = at::empty(sizes(shape), options_of(dtype, device));
+  switch (init) {
+    case network::Init::kNormal:
+      return t.normal_(0.0, 0.02);
+    case network::Init::kOnes:
+      return t.fill_(1);
+    case network::Init::kZeros:
+      return t.zero_();
+  }
+  return t;
+}
+
+// cos or sin of position * theta^(-2 i / H), pairs (i, i + H/2), computed in double.
+void fill_rotary(at::Tensor& table, bool cosine, double theta) {
+  const std::int64_t positions = table.size(1);
+  const std::int64_t head_dim = table.size(2);
+  const std::int64_t half = head_dim / 2;
+  std::vector<double> values(static_cast<std::size_t>(positions * head_dim));
+  for (std::int64_t p = 0; p < positions; ++p) {
+    for (std::int64_t i = 0; i < head_dim; ++i) {
+      const double pair = static_cast<double>(i % std::max<std::int64_t>(half, 1));
+      const double power = -2.0 * pair / static_cast<double>(head_dim);
+      const double angle = static_cast<double>(p) * std::pow(theta, power);
+      values[static_cast<std::size_t>(p * head_dim + i)] =
+          cosine ? std::cos(angle) : std::sin(angle);
+    }
+  }
+  table.copy_(at::from_blob(values.data(), {1, positions, head_dim}, at::kDouble));
+}
+
+}  // namespace
+
+at::Tensor initial_parameter(const network::Parameter& parameter, at::Device device) {
+  const TagScope tag(Tag::kParameters);
+  return filled(parameter.shape, parameter.dtype, parameter.init, device);
+}
+
+at::Tensor initial_buffer(const network::Buffer& buffer, at::Device device) {
+  const TagScope tag(Tag::kBuffers);
+  return filled(buffer.shape, buffer.dtype, buffer.init, device);
+}
+
+at::Tensor initial_input(const network::Input& input, const network::Network& network,
+                         at::Device device) {
+  const TagScope tag(Tag::kInputs);
+  at::Tensor t = at::empty(sizes(input.shape), options_of(input.dtype, device));
+  switch (input.kind) {
+    case InputKind::kTokens:
+    case InputKind::kTargets:
+    case InputKind::kClasses:
+      return t.random_(0, network.vocabulary);
+    case InputKind::kImage:
+      return t.normal_();
+    case InputKind::kCosine:
+    case InputKind::kSine:
+      if (device != at::kMeta) {
+        fill_rotary(t, input.kind == InputKind::kCosine, network.rope_theta);
+      }
+      return t;
+  }
+  return t;
+}
+
+}  // namespace plimsoll::engine

@@ -1,0 +1,16 @@
+// Starting values of plimsoll's own runs. Each makes exactly one block.
+#pragma once
+
+#include "plimsoll/engine/torch.hpp"
+#include "plimsoll/network/network.hpp"
+
+namespace plimsoll::engine {
+
+// Normal with standard deviation 0.02, ones or zeros. From the default generator.
+at::Tensor initial_parameter(const network::Parameter& parameter, at::Device device);
+at::Tensor initial_buffer(const network::Buffer& buffer, at::Device device);
+// Random tokens or classes, random pixels, rotary tables.
+at::Tensor initial_input(const network::Input& input, const network::Network& network,
+                         at::Device device);
+
+}  // namespace plimsoll::engine

@@ -1,0 +1,188 @@
+#include "plimsoll/engine/run/runner.hpp"
+
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+
+#include "plimsoll/engine/run/checkpoint.hpp"
+#include "plimsoll/engine/run/gradient_accumulator.hpp"
+#include "plimsoll/engine/run/initial_values.hpp"
+#include "plimsoll/engine/run/library_calls.hpp"
+#include "plimsoll/network/step.hpp"
+#include "plimsoll/plan/walk.hpp"
+
+namespace plimsoll::engine {
+
+using network::Network;
+using network::Operation;
+using timeline::Phase;
+using timeline::Tag;
+
+// The engine's side of a training step.
+class Runner::Backend {
+ public:
+  using Tensor = at::Tensor;
+  using Values = std::vector<at::Tensor>;
+
+  Backend(const Network& network, const plan::Job& job, const RunnerOptions& options)
+      : network_(network), job_(job), options_(options), recipe_(job.recipe()),
+        values_(network.values) {
+    if (options.meter != nullptr) names_ = plan::operation_names(network);
+    begin_phase({Phase::kModel, 0, 0});
+    at::manual_seed(options.seed);
+    allocate();
+    optimizer_ = make_optimizer(optimized_, job, options.optimizer);
+    end_phase();
+    if (recipe_.accumulator) accumulate_gradients(optimized_, scalar_type(*recipe_.accumulator));
+    step_.emplace(network, network::StepShape{job.accumulate, job.hold_logits}, *this, values_);
+  }
+
+  double run_step() {
+    loss_sum_ = 0;
+    step_->run(steps_++);
+    return loss_sum_;
+  }
+
+  at::Tensor forward_loss() {
+    network::Execution<Backend> execution(network_, *this, values_);
+    execution.run(0, network_.operations.size());
+    execution.drop_kept();
+    if (!job_.hold_logits) values_[network_.logits].reset();
+    return values_[network_.loss];
+  }
+
+  // --- what TrainingStep asks for
+  void begin_phase(timeline::PhaseKey key) {
+    phase_ = key;
+    tag_.reset();
+    tag_.emplace(tag_of(key.phase));
+    if (key.phase == Phase::kForward && fill) fill(key.micro_batch);
+    if (options_.meter == nullptr) return;
+    options_.meter->operation("");
+    options_.meter->begin_phase(key);
+  }
+
+  void end_phase() {
+    if (options_.meter != nullptr) options_.meter->end_phase();
+    tag_.reset();
+  }
+
+  void zero_grad() {
+    for (OptimizedParameter& p : optimized_) {
+      p.parameter.mutable_grad().reset();
+      p.accumulator.reset();
+    }
+  }
+
+  bool has(const Tensor& t) const { return t.defined(); }
+
+  void enter(const Operation& op) {
+    if (options_.meter == nullptr) return;
+    const auto index = static_cast<std::size_t>(&op - network_.operations.data());
+    options_.meter->operation(names_[plan::operation_id(index)]);
+    if (phase_.phase != Phase::kForward) return;
+    const bool logits = !op.outputs.empty() && op.outputs[0] == network_.logits;
+    tag_.reset();
+    tag_.emplace(logits ? Tag::kLogitsAndLoss : Tag::kActivations);
+  }
+
+  void call(const Operation& op, Values& values) { engine::call(op, values, options_.device); }
+
+  Tensor checkpoint(const network::Region& region, RegionBody body, Tensor input) {
+    return engine::checkpoint(std::move(body), std::move(input), region.keep_random_state);
+  }
+
+  void backward(const Tensor& loss, bool) {
+    loss.backward();
+    if (options_.meter != nullptr) {
+      for (const OptimizedParameter& p : optimized_) retag(p.parameter.grad(), Tag::kGradients);
+    }
+    if (!loss.is_meta()) loss_sum_ += loss.item<double>();
+  }
+
+  void optimizer_step() { optimizer_->step(); }
+
+  const Network& network() const { return network_; }
+  const Values& values() const { return values_; }
+  const std::vector<OptimizedParameter>& parameters() const { return optimized_; }
+
+  std::function<void(int)> fill;
+
+ private:
+  static Tag tag_of(Phase phase) {
+    if (phase == Phase::kLoss) return Tag::kLogitsAndLoss;
+    if (phase == Phase::kBackward) return Tag::kBackward;
+    if (phase == Phase::kOptimizer) return Tag::kWorkspace;
+    return Tag::kActivations;
+  }
+
+  void allocate() {
+    for (const network::Parameter& p : network_.parameters) {
+      values_[p.value] = initial_parameter(p, options_.device).requires_grad_(true);
+      OptimizedParameter optimized{values_[p.value], {}, {}};
+      if (recipe_.master) {
+        const TagScope tag(Tag::kMasterCopy);
+        optimized.master = values_[p.value].detach().to(scalar_type(*recipe_.master));
+      }
+      optimized_.push_back(std::move(optimized));
+    }
+    for (const network::Buffer& b : network_.buffers) {
+      values_[b.value] = initial_buffer(b, options_.device);
+    }
+    for (const network::Input& i : network_.inputs) {
+      values_[i.value] = initial_input(i, network_, options_.device);
+    }
+  }
+
+  const Network& network_;
+  const plan::Job& job_;
+  const RunnerOptions options_;
+  const plan::Recipe recipe_;
+  std::vector<std::string> names_;
+  timeline::PhaseKey phase_;
+  std::optional<TagScope> tag_;
+  Values values_;
+  std::vector<OptimizedParameter> optimized_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::optional<network::TrainingStep<Backend>> step_;
+  std::int32_t steps_ = 0;
+  double loss_sum_ = 0;
+};
+
+Runner::Runner(const Network& network, const plan::Job& job, const RunnerOptions& options)
+    : backend_(std::make_unique<Backend>(network, job, options)) {}
+Runner::~Runner() = default;
+
+double Runner::step(const std::function<void(int)>& fill) {
+  backend_->fill = fill;
+  return backend_->run_step();
+}
+
+at::Tensor Runner::forward_loss() { return backend_->forward_loss(); }
+
+at::Tensor Runner::parameter(std::string_view name) const {
+  for (const network::Parameter& p : backend_->network().parameters) {
+    if (p.name == name) return backend_->values()[p.value];
+  }
+  throw std::out_of_range("no parameter " + std::string(name));
+}
+
+at::Tensor Runner::input(network::InputKind kind) const {
+  for (const network::Input& i : backend_->network().inputs) {
+    if (i.kind == kind) return backend_->values()[i.value];
+  }
+  throw std::out_of_range("no such input");
+}
+
+const Network& Runner::network() const { return backend_->network(); }
+
+double Runner::gradient_norm() const {
+  double squares = 0;
+  for (const OptimizedParameter& p : backend_->parameters()) {
+    const at::Tensor g = p.accumulator.defined() ? p.accumulator : p.parameter.grad();
+    if (g.defined()) squares += g.to(at::kDouble).square().sum().item<double>();
+  }
+  return std::sqrt(squares);
+}
+
+}  // namespace plimsoll::engine

@@ -1,0 +1,54 @@
+// Runner: a network that really runs, on the CPU or (for a dry run) on the meta device.
+//
+// Executes the same step as the planner walks (network::TrainingStep), with libtorch. Per rank, one
+// process; not for use by two threads at once.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "plimsoll/engine/meter/meter.hpp"
+#include "plimsoll/engine/optim/optimizer.hpp"
+#include "plimsoll/network/network.hpp"
+#include "plimsoll/plan/job.hpp"
+
+namespace plimsoll::engine {
+
+struct RunnerOptions {
+  at::Device device = at::kCPU;    // kCPU or kMeta
+  std::uint64_t seed = 0;          // of parameters, tokens and dropout
+  OptimizerSettings optimizer;
+  Meter* meter = nullptr;          // told of phases and operations when set
+};
+
+class Runner {
+ public:
+  // Allocates parameters, master copies, buffers, inputs and (implementation plimsoll) states, in
+  // phase "model". `network` and `job` must outlive the runner.
+  Runner(const network::Network& network, const plan::Job& job, const RunnerOptions& options);
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  // One training step; returns the sum of the micro-batches' losses (0 on meta). Before micro-batch
+  // m, `fill(m)` may write new data into the inputs.
+  double step(const std::function<void(int micro_batch)>& fill = {});
+
+  // One forward pass without a backward one. The caller keeps loss (and logits) alive.
+  at::Tensor forward_loss();
+
+  // Tensors by name, to fill or to read. Throws std::out_of_range for unknown names.
+  at::Tensor parameter(std::string_view name) const;
+  at::Tensor input(network::InputKind kind) const;
+
+  const network::Network& network() const;
+  // sqrt of the sum of squares of all gradients, summed in double.
+  double gradient_norm() const;
+
+ private:
+  class Backend;
+  std::unique_ptr<Backend> backend_;
+};
+
+}  // namespace plimsoll::engine

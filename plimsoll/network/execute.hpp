@@ -1,0 +1,92 @@
+// Interprets a network: one loop for the planner and for the engine, so that values die at the same
+// place in both.
+//
+// A Backend has:
+//   using Tensor = ...;                       // a handle; default constructed = no value
+//   bool has(const Tensor&) const;            // is there a value
+//   void enter(const Operation&);             // before each operation
+//   void call(const Operation&, std::vector<Tensor>& values);   // reads inputs, writes outputs
+//   Tensor checkpoint(const Region&, std::function<Tensor(const Tensor&)> body, Tensor input);
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/network/network.hpp"
+
+namespace plimsoll::network {
+
+template <class Backend>
+class Execution {
+ public:
+  using Tensor = typename Backend::Tensor;
+  using Values = std::vector<Tensor>;  // by ValueId
+
+  // `values` holds parameters, inputs and buffers, and must outlive every backward pass of what is
+  // executed: reruns of checkpointed regions use its slots again.
+  Execution(const Network& network, Backend& backend, Values& values)
+      : network_(network), backend_(backend), values_(values) {}
+
+  // Runs operations [first, last); a region runs whole.
+  void run(std::size_t first, std::size_t last) {
+    std::size_t i = first;
+    while (i < last) {
+      const std::int32_t region = network_.operations[i].region;
+      if (region < 0) {
+        step(i, kNoValue);
+        ++i;
+      } else {
+        run_region(network_.regions[static_cast<std::size_t>(region)]);
+        i = network_.regions[static_cast<std::size_t>(region)].last;
+      }
+    }
+  }
+
+  // What user code still holds when its forward function returns.
+  void drop_kept() {
+    for (ValueId v : network_.kept) values_[v] = Tensor();
+  }
+
+ private:
+  void step(std::size_t i, ValueId survivor) {
+    const Operation& op = network_.operations[i];
+    backend_.enter(op);
+    if (op.kind != OpKind::kHold) backend_.call(op, values_);
+    for (ValueId v : network_.dying[i]) {
+      if (v != survivor) values_[v] = Tensor();
+    }
+  }
+
+  void run_region(const Region& region) {
+    auto held = std::make_shared<Held>();
+    for (ValueId v : region.held) held->emplace_back(v, values_[v]);
+    const auto body = [this, &region, held](const Tensor& input) {
+      return run_body(region, *held, input);
+    };
+    Tensor input = std::exchange(values_[region.input], Tensor());
+    values_[region.output] = backend_.checkpoint(region, body, std::move(input));
+  }
+
+  using Held = std::vector<std::pair<ValueId, Tensor>>;  // a closure's share of user code's values
+
+  Tensor run_body(const Region& region, const Held& held, const Tensor& input) {
+    std::vector<ValueId> lent;
+    for (const auto& [v, tensor] : held) {
+      if (backend_.has(values_[v])) continue;
+      values_[v] = tensor;
+      lent.push_back(v);
+    }
+    values_[region.input] = input;
+    for (std::size_t i = region.first; i < region.last; ++i) step(i, region.output);
+    for (ValueId v : lent) values_[v] = Tensor();
+    return std::exchange(values_[region.output], Tensor());
+  }
+
+  const Network& network_;
+  Backend& backend_;
+  Values& values_;
+};
+
+}  // namespace plimsoll::network

@@ -1,0 +1,39 @@
+// Builders: from a NetworkSpec and the sizes of a run to a Network.
+#pragma once
+
+#include "plimsoll/network/network.hpp"
+#include "plimsoll/network/spec.hpp"
+
+namespace plimsoll::network {
+
+enum class Checkpoint : std::uint8_t {
+  kNone,
+  kBlock,    // keep each block's input, recompute the block: fewest bytes, one more forward pass
+  kMatmuls,  // keep the results of linear layers too, recompute the rest: cheap in FLOPs
+};
+std::string_view name(Checkpoint checkpoint);
+
+// The sizes and choices of one forward pass.
+struct BuildOptions {
+  std::int64_t batch = 1;      // B: rows of a micro-batch
+  std::int64_t sequence = 0;   // T: tokens per row (image networks: ignored)
+  DType dtype = DType::kFloat32;  // of parameters and activations
+  DType loss_dtype = DType::kFloat32;  // logits are cast to it before the loss when they differ
+  AttentionKernel kernel = AttentionKernel::kFlash;
+  double dropout = 0;
+  Checkpoint checkpoint = Checkpoint::kNone;
+  Semantics semantics = Semantics::kPlimsoll;
+  bool shared_targets = false;    // targets are the inputs
+  bool position_first = true;     // g++ evaluates the right operand of tok(ids) + pos(...) first
+  bool fused_rms_norm = true;     // at::rms_norm instead of single operations
+};
+
+// Never fails for a spec that validate() accepts; throws OverflowError for absurd sizes.
+Network build_network(const NetworkSpec& spec, const BuildOptions& options);
+
+// One builder per family; build_network chooses.
+Network build_gpt(const NetworkSpec& spec, const BuildOptions& options);
+Network build_llama(const NetworkSpec& spec, const BuildOptions& options);
+Network build_cnn(const NetworkSpec& spec, const BuildOptions& options);
+
+}  // namespace plimsoll::network

@@ -1,0 +1,252 @@
+#include "plimsoll/network/network.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace plimsoll::network {
+namespace {
+
+bool contains(const std::vector<ValueId>& values, ValueId value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// Operation index of each value's last use; values that are never used die where they are made.
+std::vector<std::size_t> last_uses(const Network& network) {
+  std::vector<std::size_t> last(network.values, 0);
+  for (std::size_t i = 0; i < network.operations.size(); ++i) {
+    for (ValueId v : network.operations[i].inputs) last[v] = i;
+    for (ValueId v : network.operations[i].outputs) last[v] = i;
+  }
+  return last;
+}
+
+std::vector<bool> lasting_values(const Network& network) {
+  std::vector<bool> lasting(network.values, false);
+  for (const Parameter& p : network.parameters) lasting[p.value] = true;
+  for (const Input& i : network.inputs) lasting[i.value] = true;
+  for (const Buffer& b : network.buffers) lasting[b.value] = true;
+  for (ValueId v : network.kept) lasting[v] = true;
+  return lasting;
+}
+
+// A region's one computed input and its output; what else it reads and user code built is `held`.
+void find_borders(Network& network, Region& region, const std::vector<std::size_t>& last,
+                  const std::vector<bool>& lasting) {
+  std::vector<ValueId> made;
+  for (std::size_t i = region.first; i < region.last; ++i) {
+    const Operation& op = network.operations[i];
+    for (ValueId v : op.inputs) {
+      if (contains(made, v)) continue;
+      if (!lasting[v]) {
+        check(region.input == kNoValue || region.input == v, "a region reads two computed values");
+        region.input = v;
+      } else if (contains(network.kept, v) && !contains(region.held, v)) {
+        region.held.push_back(v);
+      }
+    }
+    made.insert(made.end(), op.outputs.begin(), op.outputs.end());
+  }
+  for (ValueId v : made) {
+    if (last[v] < region.last) continue;
+    check(region.output == kNoValue, "a region makes two values that are used later");
+    region.output = v;
+  }
+  check(region.input != kNoValue && region.output != kNoValue, "a region without input or output");
+}
+
+}  // namespace
+
+std::int64_t Network::parameter_elements() const {
+  std::int64_t total = 0;
+  for (const Parameter& p : parameters) total = checked_add(total, element_count(p.shape));
+  return total;
+}
+
+ValueId Builder::parameter(std::string name, const Dims& shape, DType dtype, Init init) {
+  const ValueId value = new_value();
+  network_.parameters.push_back({std::move(name), shape, dtype, value, unit_, init});
+  return value;
+}
+
+ValueId Builder::buffer(std::string name, const Dims& shape, DType dtype, Init init) {
+  const ValueId value = new_value();
+  network_.buffers.push_back({std::move(name), shape, dtype, value, init});
+  return value;
+}
+
+ValueId Builder::input(std::string name, const Dims& shape, DType dtype, InputKind kind) {
+  const ValueId value = new_value();
+  network_.inputs.push_back({std::move(name), shape, dtype, kind, value});
+  return value;
+}
+
+void Builder::enter(std::string label, std::int32_t unit) {
+  network_.labels.push_back(std::move(label));
+  unit_ = unit;
+}
+
+Operation& Builder::push(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes) {
+  if (network_.labels.empty()) network_.labels.emplace_back();
+  Operation& op = network_.operations.emplace_back();
+  op.kind = kind;
+  op.inputs = std::move(inputs);
+  op.attributes = attributes;
+  op.label = static_cast<std::uint32_t>(network_.labels.size() - 1);
+  op.region = region_;
+  return op;
+}
+
+ValueId Builder::op(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes) {
+  const ValueId value = new_value();
+  push(kind, std::move(inputs), attributes).outputs = {value};
+  return value;
+}
+
+ValueId Builder::arange(std::int64_t n) {
+  Attributes attributes;
+  attributes.shape = {n};
+  return op(OpKind::kArange, {}, attributes);
+}
+
+ValueId Builder::fresh(const Dims& shape, DType dtype) {
+  Attributes attributes;
+  attributes.shape = shape;
+  attributes.dtype = dtype;
+  const ValueId value = op(OpKind::kFresh, {}, attributes);
+  network_.kept.push_back(value);
+  return value;
+}
+
+void Builder::hold(ValueId x) { push(OpKind::kHold, {x}, {}); }
+
+ValueId Builder::add_number(ValueId x, double number) {
+  Attributes attributes;
+  attributes.number = number;
+  return op(OpKind::kAddNumber, {x}, attributes);
+}
+
+ValueId Builder::to(ValueId x, DType dtype) {
+  Attributes attributes;
+  attributes.dtype = dtype;
+  return op(OpKind::kTo, {x}, attributes);
+}
+
+ValueId Builder::view(ValueId x, const Dims& shape) {
+  Attributes attributes;
+  attributes.shape = shape;
+  return op(OpKind::kView, {x}, attributes);
+}
+
+ValueId Builder::reshape(ValueId x, const Dims& shape) {
+  Attributes attributes;
+  attributes.shape = shape;
+  return op(OpKind::kReshape, {x}, attributes);
+}
+
+ValueId Builder::transpose(ValueId x, std::size_t d0, std::size_t d1) {
+  Attributes attributes;
+  attributes.dim = static_cast<std::uint8_t>(d0);
+  attributes.dim2 = static_cast<std::uint8_t>(d1);
+  return op(OpKind::kTranspose, {x}, attributes);
+}
+
+ValueId Builder::unsqueeze(ValueId x, std::size_t dim) {
+  Attributes attributes;
+  attributes.dim = static_cast<std::uint8_t>(dim);
+  return op(OpKind::kUnsqueeze, {x}, attributes);
+}
+
+ValueId Builder::slice(ValueId x, std::size_t dim, std::int64_t start, std::int64_t stop) {
+  Attributes attributes;
+  attributes.dim = static_cast<std::uint8_t>(dim);
+  attributes.start = start;
+  attributes.stop = stop;
+  return op(OpKind::kSlice, {x}, attributes);
+}
+
+std::vector<ValueId> Builder::split(ValueId x, std::int64_t size, std::size_t dim,
+                                    std::size_t parts) {
+  Attributes attributes;
+  attributes.dim = static_cast<std::uint8_t>(dim);
+  attributes.start = size;
+  std::vector<ValueId> values;
+  for (std::size_t i = 0; i < parts; ++i) values.push_back(new_value());
+  push(OpKind::kSplit, {x}, attributes).outputs = values;
+  return values;
+}
+
+ValueId Builder::cat(std::vector<ValueId> parts, std::size_t dim) {
+  Attributes attributes;
+  attributes.dim = static_cast<std::uint8_t>(dim);
+  return op(OpKind::kCat, std::move(parts), attributes);
+}
+
+ValueId Builder::linear(ValueId x, ValueId weight, ValueId bias) {
+  if (bias == kNoValue) return op(OpKind::kLinear, {x, weight});
+  return op(OpKind::kLinear, {x, weight, bias});
+}
+
+ValueId Builder::layer_norm(ValueId x, ValueId weight, ValueId bias, double eps) {
+  Attributes attributes;
+  attributes.number = eps;
+  return op(OpKind::kLayerNorm, {x, weight, bias}, attributes);
+}
+
+ValueId Builder::rms_norm(ValueId x, ValueId weight, double eps) {
+  Attributes attributes;
+  attributes.number = eps;
+  return op(OpKind::kRmsNorm, {x, weight}, attributes);
+}
+
+ValueId Builder::dropout(ValueId x, double p) {
+  if (p == 0) return x;
+  Attributes attributes;
+  attributes.number = p;
+  return op(OpKind::kDropout, {x}, attributes);
+}
+
+ValueId Builder::attention(ValueId q, ValueId k, ValueId v, AttentionKernel kernel, double dropout,
+                           bool grouped) {
+  Attributes attributes;
+  attributes.kernel = kernel;
+  attributes.number = dropout;
+  attributes.grouped = grouped;
+  return op(OpKind::kAttention, {q, k, v}, attributes);
+}
+
+void Builder::end_region(bool keep_random_state) {
+  Region region;
+  region.last = network_.operations.size();
+  region.first = region.last;
+  while (region.first > 0 && network_.operations[region.first - 1].region == region_) {
+    --region.first;
+  }
+  region.keep_random_state = keep_random_state;
+  network_.regions.push_back(region);
+  region_ = -1;
+}
+
+Network Builder::finish(ValueId logits, ValueId loss) {
+  Network network = std::exchange(network_, Network());
+  network.logits = logits;
+  network.loss = loss;
+  const std::vector<std::size_t> last = last_uses(network);
+  std::vector<bool> lasting = lasting_values(network);
+  for (Region& region : network.regions) find_borders(network, region, last, lasting);
+  lasting[logits] = lasting[loss] = true;  // the driver of the step drops these
+  network.dying.resize(network.operations.size());
+  std::vector<bool> listed(network.values, false);
+  for (std::size_t i = 0; i < network.operations.size(); ++i) {
+    const Operation& op = network.operations[i];
+    for (const std::vector<ValueId>* values : {&op.inputs, &op.outputs}) {
+      for (ValueId v : *values) {
+        if (last[v] != i || lasting[v] || listed[v]) continue;
+        listed[v] = true;
+        network.dying[i].push_back(v);
+      }
+    }
+  }
+  return network;
+}
+
+}  // namespace plimsoll::network

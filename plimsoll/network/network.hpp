@@ -1,0 +1,140 @@
+// Network: one description of a model at one batch and sequence length, from which parameters, FLOPs,
+// saved tensors, the timeline and the run itself all follow.
+//
+// A flat list of operations over values. Built by code that reads like a forward function (Builder);
+// interpreted by execute() with two backends: the model of autograd (plan) and libtorch (engine).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plimsoll/network/operation.hpp"
+#include "plimsoll/timeline/event.hpp"
+
+namespace plimsoll::network {
+
+// How a parameter starts in plimsoll's own runs.
+enum class Init : std::uint8_t { kNormal, kOnes, kZeros };
+
+struct Parameter {
+  std::string name;  // as the model's state dict calls it
+  Dims shape;
+  DType dtype = DType::kFloat32;
+  ValueId value = kNoValue;
+  std::int32_t unit = -1;  // layer index, or -1 for the root (embeddings, final norm, head)
+  Init init = Init::kNormal;
+};
+
+enum class InputKind : std::uint8_t { kTokens, kTargets, kCosine, kSine, kImage, kClasses };
+
+struct Input {
+  std::string name;
+  Dims shape;
+  DType dtype = DType::kInt64;
+  InputKind kind = InputKind::kTokens;
+  ValueId value = kNoValue;
+};
+
+struct Buffer {
+  std::string name;
+  Dims shape;
+  DType dtype = DType::kFloat32;
+  ValueId value = kNoValue;
+  Init init = Init::kZeros;
+};
+
+// A checkpointed stretch of operations: reads one computed value and constants, makes one value.
+struct Region {
+  std::size_t first = 0;  // operations [first, last)
+  std::size_t last = 0;
+  ValueId input = kNoValue;
+  ValueId output = kNoValue;
+  std::vector<ValueId> held;  // values of user code that the region's closure keeps
+  bool keep_random_state = false;
+};
+
+struct Network {
+  std::vector<Parameter> parameters;
+  std::vector<Input> inputs;
+  std::vector<Buffer> buffers;
+  std::vector<Operation> operations;
+  std::vector<Region> regions;
+  std::vector<std::string> labels;       // "layers.3.attn", ...: where operations belong
+  std::vector<std::vector<ValueId>> dying;  // by operation: values whose last use it is
+  std::vector<ValueId> kept;             // values that live until the forward function returns
+  std::size_t values = 1;                // ids are 1 .. values - 1
+  std::size_t loss_begin = 0;            // operations from here on belong to phase "loss"
+  ValueId logits = kNoValue;
+  ValueId loss = kNoValue;
+  double rope_theta = 10000.0;
+  std::int64_t head_dim = 0;
+  std::int64_t vocabulary = 0;
+
+  std::int64_t parameter_elements() const;
+};
+
+// Writes a network as its forward function would run. All shapes are concrete.
+class Builder {
+ public:
+  ValueId parameter(std::string name, const Dims& shape, DType dtype, Init init = Init::kNormal);
+  ValueId buffer(std::string name, const Dims& shape, DType dtype, Init init = Init::kZeros);
+  ValueId input(std::string name, const Dims& shape, DType dtype, InputKind kind);
+
+  // Label and unit of what follows.
+  void enter(std::string label, std::int32_t unit);
+
+  ValueId arange(std::int64_t n);
+  ValueId fresh(const Dims& shape, DType dtype);  // lives until forward returns
+  void hold(ValueId x);
+  ValueId embedding(ValueId ids, ValueId weight) { return op(OpKind::kEmbedding, {ids, weight}); }
+  ValueId add(ValueId x, ValueId y) { return op(OpKind::kAdd, {x, y}); }
+  ValueId mul(ValueId x, ValueId y) { return op(OpKind::kMul, {x, y}); }
+  ValueId add_number(ValueId x, double number);
+  ValueId neg(ValueId x) { return op(OpKind::kNeg, {x}); }
+  ValueId pow2(ValueId x) { return op(OpKind::kPow2, {x}); }
+  ValueId mean(ValueId x) { return op(OpKind::kMean, {x}); }
+  ValueId rsqrt(ValueId x) { return op(OpKind::kRsqrt, {x}); }
+  ValueId to(ValueId x, DType dtype);
+  ValueId view(ValueId x, const Dims& shape);
+  ValueId reshape(ValueId x, const Dims& shape);
+  ValueId transpose(ValueId x, std::size_t d0, std::size_t d1);
+  ValueId contiguous(ValueId x) { return op(OpKind::kContiguous, {x}); }
+  ValueId unsqueeze(ValueId x, std::size_t dim);
+  ValueId slice(ValueId x, std::size_t dim, std::int64_t start, std::int64_t stop);
+  std::vector<ValueId> split(ValueId x, std::int64_t size, std::size_t dim, std::size_t parts);
+  ValueId cat(std::vector<ValueId> parts, std::size_t dim);
+  ValueId linear(ValueId x, ValueId weight, ValueId bias = kNoValue);
+  ValueId layer_norm(ValueId x, ValueId weight, ValueId bias, double eps);
+  ValueId rms_norm(ValueId x, ValueId weight, double eps);
+  ValueId activation(OpKind kind, ValueId x) { return op(kind, {x}); }
+  ValueId dropout(ValueId x, double p);  // x itself when p is 0
+  ValueId attention(ValueId q, ValueId k, ValueId v, AttentionKernel kernel, double dropout,
+                    bool grouped);
+  ValueId cross_entropy(ValueId x, ValueId target) { return op(OpKind::kCrossEntropy, {x, target}); }
+  ValueId operation(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes = {}) {
+    return op(kind, std::move(inputs), attributes);
+  }
+
+  // Everything between the two is one checkpoint region.
+  void begin_region() { region_ = static_cast<std::int32_t>(network_.regions.size()); }
+  void end_region(bool keep_random_state);
+
+  void begin_loss() { network_.loss_begin = network_.operations.size(); }
+  // Finishes: computes last uses and region borders. The builder is empty afterwards.
+  Network finish(ValueId logits, ValueId loss);
+
+  Network& network() { return network_; }
+
+ private:
+  ValueId new_value() { return static_cast<ValueId>(network_.values++); }
+  ValueId op(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes = {});
+  Operation& push(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes);
+
+  Network network_;
+  std::int32_t region_ = -1;
+  std::int32_t unit_ = -1;
+};
+
+}  // namespace plimsoll::network

@@ -1,0 +1,80 @@
+// Operations of a network: what a forward function calls, in order, over numbered values.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "plimsoll/network/dims.hpp"
+#include "plimsoll/network/dtype.hpp"
+#include "plimsoll/network/library_facts.hpp"
+
+namespace plimsoll::network {
+
+using ValueId = std::uint32_t;
+inline constexpr ValueId kNoValue = 0;
+
+// Each kind is one call of the library. Inputs in the order written here; `attributes` in [ ].
+enum class OpKind : std::uint8_t {
+  kArange,        // -> ids [shape: n]
+  kFresh,         // -> an uninitialised tensor [shape, dtype]: tables that user code builds
+  kHold,          // x -> nothing: user code still holds x here
+  kEmbedding,     // ids, weight
+  kAdd,           // x, y
+  kMul,           // x, y
+  kMulNumber,     // x [number]
+  kAddNumber,     // x [number]
+  kNeg,           // x
+  kPow2,          // x
+  kMean,          // x: over the last dimension, kept
+  kRsqrt,         // x
+  kTo,            // x [dtype]
+  kView,          // x [shape]
+  kReshape,       // x [shape]
+  kTranspose,     // x [dim, dim2]
+  kContiguous,    // x
+  kUnsqueeze,     // x [dim]
+  kSlice,         // x [dim, start, stop]
+  kSplit,         // x [dim, start: size of a part] -> parts
+  kCat,           // parts [dim]
+  kLinear,        // x, weight(, bias)
+  kLayerNorm,     // x, weight, bias [number: eps]
+  kRmsNorm,       // x, weight [number: eps]
+  kGelu,          // x: exact
+  kGeluTanh,      // x: tanh approximation
+  kSilu,          // x
+  kRelu,          // x
+  kReluInPlace,   // x
+  kDropout,       // x [number: p]
+  kAttention,     // q, k, v [kernel, number: p, grouped]: causal
+  kCrossEntropy,  // x, target: mean over rows
+  kConv2d,        // x, weight(, bias): 3x3, stride 1, padding 1
+  kBatchNorm,     // x, weight, bias, running mean, running variance [number: eps]
+  kMaxPool2,      // x: 2x2, stride 2
+  kFlatten,       // x: all but the first dimension
+  kCount,
+};
+std::string_view name(OpKind kind);
+
+struct Attributes {
+  Dims shape;
+  std::uint8_t dim = 0;
+  std::uint8_t dim2 = 0;
+  std::int64_t start = 0;
+  std::int64_t stop = 0;
+  double number = 0;
+  DType dtype = DType::kFloat32;
+  AttentionKernel kernel = AttentionKernel::kFlash;
+  bool grouped = false;  // fewer key/value heads than query heads
+};
+
+struct Operation {
+  OpKind kind = OpKind::kAdd;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  Attributes attributes;
+  std::uint32_t label = 0;  // index into Network::labels
+  std::int32_t region = -1;  // checkpoint region, or -1
+};
+
+}  // namespace plimsoll::network

@@ -1,0 +1,174 @@
+#include "plimsoll/network/rules/elementwise.hpp"
+
+#include "plimsoll/network/rules/kernels.hpp"
+
+namespace plimsoll::network::rules {
+namespace {
+
+void add_backward(Autograd&, Node& node, Gradients& in, Gradients& out) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (node.wants(i)) out[i] = in[0];
+  }
+}
+
+void hand_on(Autograd&, Node&, Gradients& in, Gradients& out) { out[0] = in[0]; }
+
+constexpr std::size_t kSelf = 0;
+constexpr std::size_t kOther = 1;
+
+void mul_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Tensor other = a.unpack(node, kOther);
+  const Tensor self = a.unpack(node, kSelf);
+  if (node.wants(1)) out[1] = pointwise(a, {&in[0], &self});
+  if (node.wants(0)) out[0] = pointwise(a, {&in[0], &other});
+}
+
+void mul_number_backward(Autograd& a, Node&, Gradients& in, Gradients& out) {
+  out[0] = with_number(a, in[0]);
+}
+
+void neg_backward(Autograd& a, Node&, Gradients& in, Gradients& out) {
+  out[0] = empty_like(a, in[0]);
+}
+
+void pow2_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Tensor x = a.unpack(node, kSelf);
+  const Tensor power = empty_like(a, x);
+  const Tensor product = with_number(a, power);
+  out[0] = pointwise(a, {&in[0], &product});
+}
+
+void rsqrt_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Tensor result = a.unpack(node, kSelf);
+  const Tensor cube = empty_like(a, result);
+  const Tensor half = with_number(a, in[0]);
+  out[0] = pointwise(a, {&half, &cube});
+}
+
+void mean_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  out[0] = with_number(a, expanded(a, in[0], node.dims));
+}
+
+// gelu, silu: gradient and input; relu: gradient and result.
+void activation_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Tensor saved = a.unpack(node, kSelf);
+  out[0] = pointwise(a, {&in[0], &saved});
+}
+
+void cast_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  out[0] = cast(a, in[0], node.dtype);
+}
+
+// native_dropout: grad * mask * scale in one kernel.
+void native_dropout_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Tensor mask = a.unpack(node, kSelf);
+  out[0] = empty_like(a, in[0]);
+}
+
+Tensor activation(Autograd& a, const char* name, const Tensor& x) {
+  const Ref<Node> node = a.record(name, activation_backward, {&x});
+  if (node) a.save_input(*node, kSelf, x);
+  Tensor out = empty_like(a, x);
+  return a.attach(node, out);
+}
+
+}  // namespace
+
+Tensor add(Autograd& a, const Tensor& x, const Tensor& y) {
+  const Ref<Node> node = a.record("Add", add_backward, {&x, &y});
+  Tensor out = pointwise(a, {&x, &y});
+  return a.attach(node, out);
+}
+
+// An operand is saved only when the other one needs a gradient.
+Tensor mul(Autograd& a, const Tensor& x, const Tensor& y) {
+  const Ref<Node> node = a.record("Mul", mul_backward, {&x, &y});
+  if (node && node->wants(1)) a.save_input(*node, kSelf, x);
+  if (node && node->wants(0)) a.save_input(*node, kOther, y);
+  Tensor out = pointwise(a, {&x, &y});
+  return a.attach(node, out);
+}
+
+Tensor mul_number(Autograd& a, const Tensor& x) {
+  const Ref<Node> node = a.record("MulScalar", mul_number_backward, {&x});
+  Tensor out = with_number(a, x);
+  return a.attach(node, out);
+}
+
+Tensor add_number(Autograd& a, const Tensor& x, bool in_place) {
+  const Ref<Node> node = a.record("AddScalar", hand_on, {&x});
+  if (in_place) {
+    in_place_with_number(a, x);
+    Tensor same = x;
+    return a.attach(node, same);
+  }
+  Tensor out = with_number(a, x);
+  return a.attach(node, out);
+}
+
+Tensor neg(Autograd& a, const Tensor& x) {
+  const Ref<Node> node = a.record("Neg", neg_backward, {&x});
+  Tensor out = empty_like(a, x);
+  return a.attach(node, out);
+}
+
+Tensor pow2(Autograd& a, const Tensor& x) {
+  const Ref<Node> node = a.record("Pow", pow2_backward, {&x});
+  if (node) a.save_input(*node, kSelf, x);
+  Tensor out = empty_like(a, x);
+  return a.attach(node, out);
+}
+
+Tensor rsqrt(Autograd& a, const Tensor& x) {
+  const Ref<Node> node = a.record("Rsqrt", rsqrt_backward, {&x});
+  Tensor out = empty_like(a, x);
+  if (node) a.save_output(*node, kSelf, out);
+  return a.attach(node, out);
+}
+
+Tensor mean_last(Autograd& a, const Tensor& x) {
+  const Ref<Node> node = a.record("Mean", mean_backward, {&x});
+  if (node) node->dims = x.shape();
+  Tensor out = sum_last(a, x);
+  in_place_with_number(a, out);  // the division
+  return a.attach(node, out);
+}
+
+Tensor gelu(Autograd& a, const Tensor& x) { return activation(a, "Gelu", x); }
+Tensor silu(Autograd& a, const Tensor& x) { return activation(a, "Silu", x); }
+
+Tensor relu(Autograd& a, const Tensor& x) {
+  const Ref<Node> node = a.record("Relu", activation_backward, {&x});
+  Tensor out = empty_like(a, x);
+  if (node) a.save_output(*node, kSelf, out);
+  return a.attach(node, out);
+}
+
+Tensor relu_in_place(Autograd& a, Tensor& x) {
+  const Ref<Node> node = a.record("Relu", activation_backward, {&x});
+  if (node) a.save_output(*node, kSelf, x);
+  return a.attach(node, x);
+}
+
+Tensor dropout(Autograd& a, const Tensor& x) {
+  if (a.facts.dropout_mask_of_input) {
+    const Tensor noise = empty_like(a, x);
+    in_place_with_number(a, noise);
+    return mul(a, x, noise);
+  }
+  const Ref<Node> node = a.record("NativeDropout", native_dropout_backward, {&x});
+  Tensor out = empty_like(a, x);
+  const Tensor mask = a.empty_strided(x.shape(), x.strides(), DType::kBool, a.tag);
+  if (node) a.save_output(*node, kSelf, mask);
+  return a.attach(node, out);
+}
+
+Tensor to(Autograd& a, const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  const Ref<Node> node = a.record("ToCopy", cast_backward, {&x});
+  if (node) node->dtype = x.dtype();
+  Tensor out = cast(a, x, dtype);
+  return a.attach(node, out);
+}
+
+}  // namespace plimsoll::network::rules

@@ -1,0 +1,50 @@
+// What library kernels allocate when called directly: elementwise outputs, casts, sums, numbers.
+// No autograd here; the rules of operations and the formulas of their gradients are made of these.
+#pragma once
+
+#include <initializer_list>
+
+#include "plimsoll/network/autograd/autograd.hpp"
+
+namespace plimsoll::network::rules {
+
+// Strides of a new elementwise output. All operands contiguous: contiguous. All equal and dense: the
+// same. Else the dimensions are sorted by the operands' strides, the first operand with an opinion
+// wins (stride 0 is no opinion), and packed densely.
+Dims output_strides(const Dims& shape, std::initializer_list<const Tensor*> operands);
+
+// Type promotion: tensors with dimensions decide before 0-dimensional ones.
+DType promote(std::initializer_list<const Tensor*> operands);
+
+// A new tensor from elementwise arithmetic. Operands of another dtype are first cast into
+// temporaries that die with the call.
+Tensor pointwise(Autograd& a, std::initializer_list<const Tensor*> operands);
+
+// The 8-byte number and its cast that live during an operation with a number.
+struct NumberBlocks {
+  Tensor number;
+  Tensor cast;
+};
+NumberBlocks number_blocks(Autograd& a, DType dtype);
+
+Tensor with_number(Autograd& a, const Tensor& t);        // t * c: a new tensor
+void in_place_with_number(Autograd& a, const Tensor& t);  // t.mul_(c): only the number's blocks
+
+Tensor empty_like(Autograd& a, const Tensor& t);
+Tensor cast(Autograd& a, const Tensor& t, DType dtype);
+
+// Sum over the last dimension, kept as size 1.
+Tensor sum_last(Autograd& a, const Tensor& t);
+
+// Reduces `t` to `shape` (broadcasting undone): sums, then drops leading dimensions by a tracked view.
+Tensor sum_to(Autograd& a, const Tensor& t, const Dims& shape);
+
+// Inside a backward formula: a tracked view when strides allow it, else a contiguous copy.
+Tensor reshape_gradient(Autograd& a, const Tensor& g, const Dims& shape);
+
+Tensor transposed(Autograd& a, const Tensor& t, std::size_t d0, std::size_t d1);
+Tensor expanded(Autograd& a, const Tensor& t, const Dims& shape);
+
+Dims swapped(const Dims& dims, std::size_t d0, std::size_t d1);
+
+}  // namespace plimsoll::network::rules

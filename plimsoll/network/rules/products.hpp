@@ -1,0 +1,16 @@
+// Matrix products: mm, addmm, bmm, linear, batched matmul.
+#pragma once
+
+#include "plimsoll/network/autograd/autograd.hpp"
+
+namespace plimsoll::network::rules {
+
+Tensor mm(Autograd& a, const Tensor& x, const Tensor& y);
+Tensor addmm(Autograd& a, const Tensor& bias, const Tensor& x, const Tensor& y);
+Tensor bmm(Autograd& a, const Tensor& x, const Tensor& y);
+// x [..., in] times w [out, in], bias [out] or null.
+Tensor linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& bias);
+// at::matmul of two 4-dimensional tensors with equal batch dimensions.
+Tensor matmul4(Autograd& a, const Tensor& x, const Tensor& y);
+
+}  // namespace plimsoll::network::rules

@@ -1,0 +1,98 @@
+#include "plimsoll/plan/closed_form.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace plimsoll::plan {
+namespace {
+
+// Values per token of one layer, in units of D: what a llama layer saves. The composite RMSNorm of
+// the CPU saves its input twice and the normalised values; the fused one its input.
+double llama_layer_values(const network::NetworkSpec& spec, network::Backend backend) {
+  const double norms = backend == network::Backend::kCpu ? 6 : 2;
+  const double heads = static_cast<double>(spec.heads * spec.head_dim);
+  const double keys = static_cast<double>(spec.kv_heads * spec.head_dim);
+  const double width = static_cast<double>(spec.width);
+  const double linears = 3 + 2;               // q, k, v and gate, up read the norms' results
+  const double attention = (3 * heads + 2 * keys) / width;  // q, k, v, output, and o's input
+  return norms + linears + attention + 4 * static_cast<double>(spec.feed_forward) / width;
+}
+
+bool is_gpt(const network::NetworkSpec& spec) {
+  return spec.family == network::Family::kMiniGpt || spec.family == network::Family::kGpt2;
+}
+
+std::int64_t padded_rows(std::int64_t tokens, network::DType dtype, network::Backend backend) {
+  if (backend == network::Backend::kCpu || dtype != network::DType::kFloat32) return tokens;
+  return (tokens + 31) / 32 * 32;
+}
+
+}  // namespace
+
+std::int64_t rough_gpt_parameters(std::int64_t width, std::int64_t layers,
+                                  std::int64_t vocabulary) {
+  return checked_add(checked_mul(checked_mul(12, layers), checked_mul(width, width)),
+                     checked_mul(vocabulary, width));
+}
+
+std::int64_t saved_bytes_per_sample(const network::NetworkSpec& spec, std::int64_t tokens,
+                                    network::DType dtype, network::Backend backend) {
+  const std::int64_t e = network::size_of(dtype);
+  const std::int64_t td = checked_mul(tokens, spec.width);
+  const std::int64_t rows = padded_rows(tokens, dtype, backend);
+  const std::int64_t layer = checked_add(
+      checked_mul(checked_add(checked_mul(17, td), checked_mul(4, tokens)), e),
+      checked_mul(checked_mul(4, spec.heads), rows));
+  const std::int64_t head = checked_mul(checked_mul(2, checked_add(td, tokens)), e);
+  const std::int64_t logits = checked_mul(checked_mul(2 * e, tokens), spec.vocabulary);
+  return checked_add(checked_add(checked_mul(spec.layers, layer), head),
+                     checked_add(logits, checked_mul(16, tokens)));
+}
+
+double activation_coefficient(const network::NetworkSpec& spec, std::int64_t tokens,
+                              network::DType dtype, network::Backend backend) {
+  const auto layers = static_cast<double>(spec.layers);
+  if (is_gpt(spec)) {
+    const auto k = static_cast<double>(saved_bytes_per_sample(spec, tokens, dtype, backend));
+    return k / (static_cast<double>(tokens) * static_cast<double>(spec.width) * layers *
+                static_cast<double>(network::size_of(dtype)));
+  }
+  const double vocabulary = static_cast<double>(spec.vocabulary);
+  return llama_layer_values(spec, backend) +
+         2 * vocabulary / (layers * static_cast<double>(spec.width));
+}
+
+std::string activation_law(const network::NetworkSpec& spec, network::Backend backend) {
+  if (is_gpt(spec)) return "17 + 2/L + 2V/(L D) + small terms";
+  return fmt::format("{:.2f} + 2V/(L D)", llama_layer_values(spec, backend));
+}
+
+ClosedFormPosts closed_form_posts(std::int64_t parameter_count, double c, std::int64_t batch,
+                                  std::int64_t tokens, std::int64_t width, std::int64_t layers,
+                                  double item_size) {
+  const auto psi = static_cast<double>(parameter_count);
+  ClosedFormPosts posts;
+  posts.parameters = item_size * psi;
+  posts.gradients = item_size * psi;
+  posts.optimizer = 2 * item_size * psi;
+  posts.activations = item_size * psi + c * static_cast<double>(batch) *
+                                            static_cast<double>(tokens) *
+                                            static_cast<double>(width) *
+                                            static_cast<double>(layers) * item_size;
+  return posts;
+}
+
+std::optional<std::int64_t> closed_form_largest_batch(double capacity, std::int64_t parameter_count,
+                                                      double c, std::int64_t tokens,
+                                                      std::int64_t width, std::int64_t layers,
+                                                      bool count_A0) {
+  const double fixed = (count_A0 ? 5.0 : 4.0) * 4.0 * static_cast<double>(parameter_count);
+  const double per_sample = c * static_cast<double>(tokens) * static_cast<double>(width) *
+                            static_cast<double>(layers) * 4.0;
+  const double batch = std::floor((capacity - fixed) / per_sample);
+  if (batch < 1) return std::nullopt;
+  return static_cast<std::int64_t>(batch);
+}
+
+}  // namespace plimsoll::plan

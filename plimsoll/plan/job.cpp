@@ -1,0 +1,220 @@
+#include "plimsoll/plan/job.hpp"
+
+#include <fmt/format.h>
+
+#include "plimsoll/network/rules/attention.hpp"
+
+namespace plimsoll::plan {
+
+std::string_view name(Precision precision) {
+  switch (precision) {
+    case Precision::kFp64:
+      return "fp64";
+    case Precision::kFp32:
+      return "fp32";
+    case Precision::kBf16:
+      return "bf16";
+    case Precision::kMixed:
+      return "mixed";
+  }
+  return "?";
+}
+
+std::string_view name(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::kAdamW:
+      return "adamw";
+    case Optimizer::kSgd:
+      return "sgd";
+    case Optimizer::kSgdMomentum:
+      return "sgd-momentum";
+    case Optimizer::kLion:
+      return "lion";
+  }
+  return "?";
+}
+
+int moments(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::kAdamW:
+      return 2;
+    case Optimizer::kSgd:
+      return 0;
+    case Optimizer::kSgdMomentum:
+    case Optimizer::kLion:
+      return 1;
+  }
+  return 0;
+}
+
+std::string_view name(OptimizerImpl impl) {
+  switch (impl) {
+    case OptimizerImpl::kPlimsoll:
+      return "plimsoll";
+    case OptimizerImpl::kTorchPython:
+      return "torch-python";
+    case OptimizerImpl::kTorchCpp:
+      return "torch-cpp";
+    case OptimizerImpl::kTorchFused:
+      return "torch-fused";
+  }
+  return "?";
+}
+
+Recipe Job::recipe() const {
+  Recipe recipe;
+  switch (precision) {
+    case Precision::kFp64:
+      recipe.compute = recipe.state = recipe.loss = DType::kFloat64;
+      break;
+    case Precision::kFp32:
+      break;
+    case Precision::kBf16:
+      recipe.compute = recipe.state = recipe.loss = DType::kBFloat16;
+      break;
+    case Precision::kMixed:
+      recipe.compute = DType::kBFloat16;
+      recipe.master = DType::kFloat32;
+      if (accumulate > 1) recipe.accumulator = DType::kFloat32;
+      break;
+  }
+  // transformers casts the logits to fp32 whatever the recipe.
+  if (semantics == Semantics::kHuggingFace && network::size_of(recipe.compute) < 4) {
+    recipe.loss = DType::kFloat32;
+  }
+  recipe.state = state_dtype.value_or(recipe.state);
+  recipe.loss = loss_dtype.value_or(recipe.loss);
+  return recipe;
+}
+
+AttentionKernel Job::kernel() const {
+  if (attention) return *attention;
+  return network::rules::chosen_kernel(facts(), recipe().compute, dropout > 0);
+}
+
+network::LibraryFacts Job::facts() const {
+  return backend == Backend::kCpu ? network::cpu_facts(threads) : network::cuda_facts();
+}
+
+network::BuildOptions Job::build_options() const {
+  const Recipe r = recipe();
+  network::BuildOptions options;
+  options.batch = batch;
+  options.sequence = sequence;
+  options.dtype = r.compute;
+  options.loss_dtype = r.loss;
+  options.kernel = kernel();
+  options.dropout = dropout;
+  options.checkpoint = checkpoint;
+  options.semantics = semantics;
+  options.shared_targets = shared_targets;
+  options.position_first = !token_first;
+  return options;
+}
+
+namespace {
+
+Result<void> validate_sizes(const Job& job, const network::NetworkSpec& spec) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  if (job.batch < 1 || job.batch > kMost) {
+    return fail("--batch", fmt::format("batch={}, expected 1 to 2^40", job.batch));
+  }
+  if (job.accumulate < 1 || job.accumulate > 65536) {
+    return fail("--accumulate", fmt::format("accumulate={}, expected 1 to 65536", job.accumulate));
+  }
+  if (job.threads < 1 || job.threads > 4096) {
+    return fail("--threads", fmt::format("threads={}, expected 1 to 4096", job.threads));
+  }
+  if (!(job.dropout >= 0) || job.dropout >= 1) {
+    return fail("--dropout", fmt::format("dropout={}, expected 0 <= p < 1", job.dropout));
+  }
+  if (spec.family == network::Family::kCnn) return {};
+  if (job.sequence < 1 || job.sequence > kMost) {
+    return fail("--seq", fmt::format("seq={}, expected 1 to 2^40", job.sequence));
+  }
+  const bool learned =
+      spec.family == network::Family::kMiniGpt || spec.family == network::Family::kGpt2;
+  if (learned && job.sequence > spec.positions) {
+    return fail("--seq",
+                fmt::format("seq={}, expected at most {} (the model's learned positions)",
+                            job.sequence, spec.positions),
+                "a model with learned positions cannot read a longer sequence");
+  }
+  return {};
+}
+
+Result<void> validate_kernel(const Job& job) {
+  if (!job.attention) return {};
+  const bool narrow = network::size_of(job.recipe().compute) == 2;
+  if (*job.attention == AttentionKernel::kEfficient && job.backend == Backend::kCpu) {
+    return fail("--attention", "attention=efficient does not exist on cpu, expected flash or math",
+                "--backend cuda plans the memory-efficient kernel");
+  }
+  if (*job.attention == AttentionKernel::kFlash && job.backend == Backend::kCuda && !narrow) {
+    return fail("--attention",
+                fmt::format("attention=flash does not exist on cuda for {}, expected efficient or "
+                            "math",
+                            network::name(job.recipe().compute)),
+                "--precision bf16 or mixed can use flash");
+  }
+  if (job.dropout > 0 && *job.attention != AttentionKernel::kMath &&
+      job.backend == Backend::kCpu) {
+    return fail("--attention",
+                fmt::format("attention={} with dropout={} does not exist on cpu, expected math",
+                            network::name(*job.attention), job.dropout),
+                "leave --attention out, or use --dropout 0");
+  }
+  return {};
+}
+
+Result<void> validate_optimizer(const Job& job) {
+  if (job.optimizer_impl == OptimizerImpl::kPlimsoll) return {};
+  if (job.optimizer == Optimizer::kLion) {
+    return fail("--optimizer-impl",
+                fmt::format("optimizer=lion has no implementation {}, expected plimsoll",
+                            name(job.optimizer_impl)));
+  }
+  if (job.optimizer != Optimizer::kAdamW && job.optimizer_impl == OptimizerImpl::kTorchFused) {
+    return fail("--optimizer-impl",
+                fmt::format("implementation torch-fused of {} is not modelled, expected plimsoll, "
+                            "torch-cpp or torch-python",
+                            name(job.optimizer)));
+  }
+  if (job.recipe().master) {
+    return fail("--optimizer-impl",
+                fmt::format("implementation {} keeps no master weights (precision mixed), expected "
+                            "plimsoll",
+                            name(job.optimizer_impl)),
+                "use --precision fp32 or bf16 with torch's optimizers");
+  }
+  if (job.state_dtype && *job.state_dtype != job.recipe().compute) {
+    return fail("--state-dtype", "torch's optimizers keep states in the parameters' dtype",
+                "use --optimizer-impl plimsoll");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
+  if (auto ok = validate_sizes(job, spec); !ok) return ok;
+  if (auto ok = validate_kernel(job); !ok) return ok;
+  if (auto ok = validate_optimizer(job); !ok) return ok;
+  if (job.semantics == Semantics::kHuggingFace && spec.family != network::Family::kLlama) {
+    return fail("--semantics",
+                fmt::format("semantics=hf is not known for {}, expected plimsoll",
+                            spec.model_type.empty() ? name(spec.family) : spec.model_type),
+                "hf is known for model types llama and mistral");
+  }
+  if (spec.family == network::Family::kCnn && job.checkpoint != Checkpoint::kNone) {
+    return fail("--checkpoint",
+                fmt::format("checkpoint={} does not exist for cnn, expected none",
+                            network::name(job.checkpoint)));
+  }
+  if (spec.family == network::Family::kCnn && job.dropout > 0) {
+    return fail("--dropout", "the cnn has no dropout, expected 0");
+  }
+  return {};
+}
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,82 @@
+// Job: what is run, apart from the model. Every field is an option of the command line.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plimsoll/base/error.hpp"
+#include "plimsoll/network/families/families.hpp"
+
+namespace plimsoll::plan {
+
+using network::AttentionKernel;
+using network::Backend;
+using network::Checkpoint;
+using network::DType;
+using network::Semantics;
+
+// Recipes by name, so that nobody means different things. Bytes per parameter with AdamW:
+enum class Precision : std::uint8_t {
+  kFp64,   // 8 + 8 + 16
+  kFp32,   // 4 + 4 + 8
+  kBf16,   // 2 + 2 + 4: everything in bf16
+  kMixed,  // fp32 masters 4 + bf16 copy 2 + bf16 gradient 2 + 8; accumulators fp32 when accumulating
+};
+std::string_view name(Precision precision);
+
+enum class Optimizer : std::uint8_t { kAdamW, kSgd, kSgdMomentum, kLion };
+std::string_view name(Optimizer optimizer);
+// Moments per parameter: adamw 2, sgd-momentum and lion 1, sgd 0.
+int moments(Optimizer optimizer);
+
+// Whose optimizer: decides transients and step counters.
+enum class OptimizerImpl : std::uint8_t {
+  kPlimsoll,     // one pass over each parameter, no transient; states exist from the start
+  kTorchPython,  // torch.optim's loop: transients, a 4-byte step tensor per parameter
+  kTorchCpp,     // torch::optim: transients; states made at the first step
+  kTorchFused,   // at::_fused_adamw_: no transient, a 4-byte step tensor per parameter
+};
+std::string_view name(OptimizerImpl impl);
+
+// The dtypes of a run.
+struct Recipe {
+  DType compute = DType::kFloat32;     // parameters that forward reads, activations, gradients
+  std::optional<DType> master;         // fp32 copies that the optimizer updates
+  std::optional<DType> accumulator;    // of gradients over micro-batches, when not .grad itself
+  DType state = DType::kFloat32;       // moments
+  DType loss = DType::kFloat32;        // logits are cast to it before the loss
+};
+
+struct Job {
+  std::int64_t batch = 1;
+  std::int64_t sequence = 0;
+  std::int32_t accumulate = 1;
+  Precision precision = Precision::kFp32;
+  std::optional<DType> state_dtype;
+  std::optional<DType> loss_dtype;
+  Optimizer optimizer = Optimizer::kAdamW;
+  OptimizerImpl optimizer_impl = OptimizerImpl::kPlimsoll;
+  std::optional<AttentionKernel> attention;  // none: what the library would choose
+  Checkpoint checkpoint = Checkpoint::kNone;
+  double dropout = 0;
+  Semantics semantics = Semantics::kPlimsoll;
+  Backend backend = Backend::kCpu;
+  int threads = 1;
+  bool hold_logits = false;
+  bool shared_targets = false;
+  bool token_first = false;  // order of the two embeddings of GPT style models
+  std::vector<std::string> assumptions;  // "batch 1: not given", ...
+
+  Recipe recipe() const;
+  AttentionKernel kernel() const;  // what runs
+  network::LibraryFacts facts() const;
+  network::BuildOptions build_options() const;
+};
+
+// Combinations that do not exist, sizes out of range, sequence beyond learned positions.
+Result<void> validate(const Job& job, const network::NetworkSpec& spec);
+
+}  // namespace plimsoll::plan

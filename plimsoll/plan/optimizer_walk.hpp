@@ -1,0 +1,46 @@
+// What optimizers allocate: states, counters and transients, by implementation.
+#pragma once
+
+#include <vector>
+
+#include "plimsoll/network/autograd/autograd.hpp"
+#include "plimsoll/plan/job.hpp"
+
+namespace plimsoll::plan {
+
+class OptimizerWalk {
+ public:
+  // `first_operation` is the operation id of parameter 0's optimizer events.
+  OptimizerWalk(network::Autograd& autograd, const Job& job,
+                const std::vector<network::Tensor>& parameters,
+                timeline::OperationId first_operation);
+
+  // States that exist before the first step.
+  void allocate_states();
+
+  // One step over all parameters that have a gradient.
+  void step();
+
+ private:
+  struct State {
+    network::Tensor first;
+    network::Tensor second;
+    network::Tensor counter;  // the step as a 4-byte tensor
+    bool made = false;
+  };
+  void make_state(std::size_t i);
+  bool has_gradient(std::size_t i) const;
+  void scale_gradients();
+  void adamw_loop(std::size_t i);
+  void sgd_loop(std::size_t i);
+  void count_step(std::size_t i);
+
+  network::Autograd& a_;
+  const Job& job_;
+  const Recipe recipe_;
+  const std::vector<network::Tensor>& parameters_;
+  const timeline::OperationId first_operation_;
+  std::vector<State> states_;
+};
+
+}  // namespace plimsoll::plan

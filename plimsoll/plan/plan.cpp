@@ -1,0 +1,126 @@
+#include "plimsoll/plan/plan.hpp"
+
+#include <algorithm>
+
+namespace plimsoll::plan {
+namespace {
+
+using timeline::Phase;
+using timeline::Tag;
+
+std::int64_t of(const timeline::BytesByTag& bytes, Tag tag) {
+  return bytes[static_cast<std::size_t>(tag)];
+}
+
+StepTimeline step_timeline(const timeline::PeakSink& sink, std::int32_t step,
+                           const network::Network& network) {
+  StepTimeline result;
+  for (const timeline::PhaseFigures& phase : sink.phases()) {
+    if (phase.key.step == step && phase.key.phase != Phase::kModel) result.phases.push_back(phase);
+  }
+  result.peak = sink.peak(step);
+  result.peak_operation = operation_name(network, result.peak.operation);
+  return result;
+}
+
+// Remembers what is alive when the steady optimizer phase begins: parameters, gradients, states.
+class PostsSink final : public timeline::Sink {
+ public:
+  explicit PostsSink(std::int32_t steady_step) : steady_(steady_step) {}
+  void begin_phase(timeline::PhaseKey key) override {
+    peak.begin_phase(key);
+    if (key.phase == Phase::kOptimizer && key.step == steady_) at_optimizer = peak.alive();
+  }
+  void end_phase() override { peak.end_phase(); }
+  void allocate(timeline::BlockId b, std::int64_t n, Tag t, timeline::OperationId o) override {
+    peak.allocate(b, n, t, o);
+  }
+  void release(timeline::BlockId b, std::int64_t n, Tag t, timeline::OperationId o) override {
+    peak.release(b, n, t, o);
+  }
+  void retag(timeline::BlockId b, std::int64_t n, Tag from, Tag to) override {
+    peak.retag(b, n, from, to);
+  }
+
+  timeline::PeakSink peak;
+  timeline::BytesByTag at_optimizer{};
+
+ private:
+  const std::int32_t steady_;
+};
+
+std::int64_t counters(const network::Network& network, const Job& job) {
+  const bool counted = job.optimizer == Optimizer::kAdamW &&
+                       (job.optimizer_impl == OptimizerImpl::kTorchPython ||
+                        job.optimizer_impl == OptimizerImpl::kTorchFused);
+  return counted ? 4 * static_cast<std::int64_t>(network.parameters.size()) : 0;
+}
+
+Posts make_posts(const timeline::BytesByTag& alive, const network::Network& network, const Job& job,
+                 const Ledger& ledger) {
+  Posts posts;
+  posts.parameters = of(alive, Tag::kParameters) + of(alive, Tag::kMasterCopy);
+  posts.gradients = of(alive, Tag::kGradients);
+  posts.step_counters = counters(network, job);
+  posts.moments = of(alive, Tag::kOptimizer) - posts.step_counters;
+  posts.activations = ledger.distinct.bytes;
+  return posts;
+}
+
+void add_closed_form(Plan& plan) {
+  if (plan.spec.family == network::Family::kCnn) return;
+  const network::DType dtype = plan.job.recipe().compute;
+  const double c =
+      activation_coefficient(plan.spec, plan.job.sequence, dtype, plan.job.backend);
+  plan.closed_form = closed_form_posts(plan.parameter_count, c, plan.job.batch, plan.job.sequence,
+                                       plan.spec.width, plan.spec.layers,
+                                       static_cast<double>(network::size_of(dtype)));
+  const auto saved = static_cast<double>(plan.ledger.as_saved.bytes);
+  if (saved > 0) plan.closed_form_error = plan.closed_form->activations / saved - 1;
+}
+
+Plan plan_network(const network::NetworkSpec& spec, const Job& job, const PlanOptions& options) {
+  const network::Network network = network::build_network(spec, job.build_options());
+  WalkOptions walk_options;
+  walk_options.keep_ledger = true;
+  const std::int32_t steady = walk_options.steps - 1;
+  Plan plan;
+  plan.spec = spec;
+  plan.job = job;
+  plan.library = job.facts().library;
+  PostsSink sink(steady);
+  WalkResult result;
+  if (options.keep_timeline) {
+    plan.timeline = walk_timeline(network, job, walk_options, &result);
+    timeline::replay(plan.timeline, sink);
+  } else {
+    result = walk(network, job, walk_options, sink);
+  }
+  plan.parameter_count = network.parameter_elements();
+  plan.parameter_tensors = static_cast<std::int64_t>(network.parameters.size());
+  plan.ledger = count_ledger(result.ledger);
+  plan.posts = make_posts(sink.at_optimizer, network, job, plan.ledger);
+  plan.first = step_timeline(sink.peak, 0, network);
+  plan.steady = step_timeline(sink.peak, steady, network);
+  plan.flops = result.flops;
+  plan.rule_6nt = checked_mul(checked_mul(6, plan.parameter_count),
+                              checked_mul(job.batch, std::max<std::int64_t>(job.sequence, 1)));
+  add_closed_form(plan);
+  return plan;
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job,
+                       const PlanOptions& options) {
+  if (auto ok = network::validate(spec); !ok) return tl::unexpected(ok.error());
+  if (auto ok = validate(job, spec); !ok) return tl::unexpected(ok.error());
+  try {
+    return plan_network(spec, job, options);
+  } catch (const OverflowError& overflow) {
+    return fail("plan", overflow.what(), "the sizes of the model, the batch or the sequence are "
+                                         "beyond any machine");
+  }
+}
+
+}  // namespace plimsoll::plan

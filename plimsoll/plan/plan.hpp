@@ -1,0 +1,60 @@
+// A plan: everything plimsoll can say about one job without running it. Text and JSON are printed
+// from this struct.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plimsoll/network/spec.hpp"
+#include "plimsoll/plan/closed_form.hpp"
+#include "plimsoll/plan/job.hpp"
+#include "plimsoll/plan/ledger.hpp"
+#include "plimsoll/plan/walk.hpp"
+#include "plimsoll/timeline/timeline.hpp"
+
+namespace plimsoll::plan {
+
+// The four posts, in bytes per rank.
+struct Posts {
+  std::int64_t parameters = 0;      // P: weights, master copies included
+  std::int64_t gradients = 0;       // G: alive when the optimizer steps
+  std::int64_t moments = 0;         // O without counters
+  std::int64_t step_counters = 0;   // O: one 4-byte tensor per parameter tensor in some optimizers
+  std::int64_t activations = 0;     // A: the ledger's `distinct`
+  std::int64_t optimizer() const { return moments + step_counters; }
+};
+
+struct StepTimeline {
+  std::vector<timeline::PhaseFigures> phases;
+  timeline::Peak peak;
+  std::string peak_operation;
+};
+
+struct Plan {
+  network::NetworkSpec spec;
+  Job job;
+  std::string library;              // whose facts
+  std::int64_t parameter_count = 0;
+  std::int64_t parameter_tensors = 0;
+  Posts posts;
+  Ledger ledger;
+  StepTimeline first;
+  StepTimeline steady;
+  PassFlops flops;                  // of one micro-batch
+  std::int64_t rule_6nt = 0;        // 6 Psi B T
+  std::optional<ClosedFormPosts> closed_form;  // none for image networks
+  double closed_form_error = 0;     // of as-saved activations, relative: -0.235 is 23.5 % below
+  timeline::Timeline timeline;      // recorded when asked for
+};
+
+struct PlanOptions {
+  bool keep_timeline = false;
+};
+
+// Plans a training step. Errors: what validate() refuses, and sizes that leave 64 bits.
+Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job,
+                       const PlanOptions& options = {});
+
+}  // namespace plimsoll::plan

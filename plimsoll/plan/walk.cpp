@@ -1,0 +1,236 @@
+#include "plimsoll/plan/walk.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "plimsoll/network/rules/apply.hpp"
+#include "plimsoll/network/step.hpp"
+#include "plimsoll/plan/optimizer_walk.hpp"
+
+namespace plimsoll::plan {
+namespace {
+
+using network::Autograd;
+using network::InputKind;
+using network::Network;
+using network::Operation;
+using timeline::Phase;
+using timeline::Tag;
+
+// The planner's side of a training step.
+class WalkBackend {
+ public:
+  using Tensor = network::Tensor;
+  using Values = std::vector<Tensor>;
+
+  WalkBackend(const Network& network, const Job& job, const WalkOptions& options,
+              timeline::Sink& sink, WalkResult& result)
+      : network_(network),
+        job_(job),
+        options_(options),
+        recipe_(job.recipe()),
+        sink_(sink),
+        result_(result),
+        autograd_(job.facts(), sink) {}
+
+  // Phase "model": everything that exists before the first step.
+  void allocate_model(Values& values) {
+    begin_phase({Phase::kModel, 0, 0});
+    for (const network::Parameter& p : network_.parameters) {
+      values[p.value] = autograd_.user_tensor(p.shape, p.dtype, Tag::kParameters, true);
+      parameters_.push_back(values[p.value]);
+      if (recipe_.master) {
+        masters_.push_back(
+            autograd_.user_tensor(p.shape, *recipe_.master, Tag::kMasterCopy, false));
+      }
+    }
+    for (const network::Buffer& b : network_.buffers) {
+      values[b.value] = autograd_.user_tensor(b.shape, b.dtype, Tag::kBuffers, false);
+    }
+    for (const network::Input& i : network_.inputs) {
+      values[i.value] = autograd_.user_tensor(i.shape, i.dtype, Tag::kInputs, false);
+    }
+    accumulators_.resize(parameters_.size());
+    optimizer_.emplace(autograd_, job_, parameters_, operation_id(network_.operations.size()));
+    if (job_.optimizer_impl == OptimizerImpl::kPlimsoll || options_.warm) {
+      optimizer_->allocate_states();
+    }
+    end_phase();
+    if (recipe_.accumulator) watch_gradients();
+  }
+
+  // --- what TrainingStep asks for
+  void begin_phase(timeline::PhaseKey key) {
+    phase_ = key;
+    autograd_.operation = 0;
+    autograd_.tag = tag_of(key.phase);
+    const bool first_pass = key.step == 0 && key.micro_batch == 0;
+    const bool forward = key.phase == Phase::kForward || key.phase == Phase::kLoss;
+    autograd_.ledger =
+        options_.keep_ledger && first_pass && forward ? &result_.ledger : nullptr;
+    sink_.begin_phase(key);
+  }
+
+  void end_phase() {
+    sink_.end_phase();
+    if (phase_.step != 0 || phase_.micro_batch != 0) return;
+    if (phase_.phase == Phase::kLoss) result_.flops.forward = take_flops();
+    if (phase_.phase == Phase::kBackward) {
+      result_.flops.recompute = std::exchange(autograd_.recompute_flops, {});
+      result_.flops.backward = take_flops();
+    }
+  }
+
+  void zero_grad() {
+    for (const Tensor& p : parameters_) p.impl()->grad.reset();
+    for (Tensor& accumulator : accumulators_) accumulator.reset();
+  }
+
+  void enter(const Operation& op) {
+    const auto index = static_cast<std::size_t>(&op - network_.operations.data());
+    autograd_.operation = operation_id(index);
+    if (phase_.phase != Phase::kForward) return;
+    const bool logits = !op.outputs.empty() && op.outputs[0] == network_.logits;
+    autograd_.tag = logits ? Tag::kLogitsAndLoss : Tag::kActivations;
+  }
+
+  bool has(const Tensor& t) const { return static_cast<bool>(t); }
+
+  void call(const Operation& op, Values& values) { network::rules::apply(autograd_, op, values); }
+
+  Tensor checkpoint(const network::Region& region,
+                    std::function<Tensor(const Tensor&)> body, Tensor input) {
+    const network::Ref<network::Frame> frame =
+        autograd_.open_frame(body, input, region.keep_random_state);
+    Tensor out = body(input);
+    autograd_.close_frame();
+    return out;
+  }
+
+  void backward(const Tensor& loss, bool) { autograd_.backward(loss); }
+
+  void optimizer_step() {
+    optimizer_->step();
+    autograd_.tag = Tag::kActivations;
+  }
+
+  Autograd& autograd() { return autograd_; }
+
+ private:
+  static Tag tag_of(Phase phase) {
+    if (phase == Phase::kLoss) return Tag::kLogitsAndLoss;
+    if (phase == Phase::kBackward) return Tag::kBackward;
+    return Tag::kActivations;
+  }
+
+  network::FlopCount take_flops() { return std::exchange(autograd_.flops, {}); }
+
+  // A complete 16-bit gradient is added to its accumulator and freed at once.
+  void watch_gradients() {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) index_[parameters_[i].impl()] = i;
+    autograd_.on_leaf_gradient = [this](network::TensorImpl& leaf) {
+      if (!leaf.grad) return;
+      Tensor& accumulator = accumulators_[index_.at(&leaf)];
+      if (!accumulator) {
+        accumulator = autograd_.empty_strided(leaf.shape, leaf.strides, *recipe_.accumulator,
+                                              Tag::kGradients);
+      }
+      leaf.grad.reset();
+    };
+  }
+
+  const Network& network_;
+  const Job& job_;
+  const WalkOptions& options_;
+  const Recipe recipe_;
+  timeline::Sink& sink_;
+  WalkResult& result_;
+  timeline::PhaseKey phase_;
+  Autograd autograd_;
+  std::vector<Tensor> parameters_;
+  std::vector<Tensor> masters_;
+  std::vector<Tensor> accumulators_;
+  std::unordered_map<const network::TensorImpl*, std::size_t> index_;
+  std::optional<OptimizerWalk> optimizer_;
+};
+
+}  // namespace
+
+WalkResult walk(const Network& network, const Job& job, const WalkOptions& options,
+                timeline::Sink& sink) {
+  WalkResult result;
+  WalkBackend backend(network, job, options, sink, result);
+  std::vector<network::Tensor> values(network.values);
+  backend.allocate_model(values);
+  network::TrainingStep<WalkBackend> step(network, {job.accumulate, job.hold_logits}, backend,
+                                          values);
+  for (std::int32_t s = 0; s < options.steps; ++s) step.run(s);
+  return result;
+}
+
+namespace {
+
+// Names by id, with the parameters found by value once.
+class OperationNames {
+ public:
+  explicit OperationNames(const Network& network) : network_(network), by_value_(network.values) {
+    for (const network::Parameter& p : network.parameters) by_value_[p.value] = &p;
+  }
+
+  std::string name(timeline::OperationId id) const {
+    if (id == 0) return "";
+    const std::size_t index = id - 1;
+    if (index < network_.operations.size()) {
+      const Operation& op = network_.operations[index];
+      return fmt::format("{} {}", place(op), network::name(op.kind));
+    }
+    const std::size_t parameter = index - network_.operations.size();
+    check(parameter < network_.parameters.size(), "operation id beyond the last parameter");
+    return fmt::format("optimizer {}", network_.parameters[parameter].name);
+  }
+
+ private:
+  // "blocks.3.mlp.fc" of the weight that the operation reads, else where it stands.
+  std::string_view place(const Operation& op) const {
+    for (network::ValueId v : op.inputs) {
+      if (by_value_[v] == nullptr) continue;
+      const std::string_view name = by_value_[v]->name;
+      return name.substr(0, name.rfind('.'));
+    }
+    return network_.labels[op.label];
+  }
+
+  const Network& network_;
+  std::vector<const network::Parameter*> by_value_;
+};
+
+}  // namespace
+
+std::string operation_name(const Network& network, timeline::OperationId id) {
+  return OperationNames(network).name(id);
+}
+
+std::vector<std::string> operation_names(const Network& network) {
+  const OperationNames names(network);
+  std::vector<std::string> result;
+  const std::size_t count = 1 + network.operations.size() + network.parameters.size();
+  result.reserve(count);
+  for (std::size_t id = 0; id < count; ++id) {
+    result.push_back(names.name(static_cast<timeline::OperationId>(id)));
+  }
+  return result;
+}
+
+timeline::Timeline walk_timeline(const Network& network, const Job& job,
+                                 const WalkOptions& options, WalkResult* result) {
+  timeline::Recorder recorder;
+  WalkResult own = walk(network, job, options, recorder);
+  recorder.timeline().operations = operation_names(network);
+  if (result != nullptr) *result = std::move(own);
+  return std::move(recorder.timeline());
+}
+
+}  // namespace plimsoll::plan

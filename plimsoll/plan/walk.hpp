@@ -1,0 +1,53 @@
+// The calculated run: a network and a job walked through the model of autograd, pushing every
+// allocation and release into a sink. Pure: no I/O, clock, environment or threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plimsoll/network/autograd/autograd.hpp"
+#include "plimsoll/network/network.hpp"
+#include "plimsoll/plan/job.hpp"
+#include "plimsoll/timeline/timeline.hpp"
+
+namespace plimsoll::plan {
+
+// FLOPs of one micro-batch by pass; recompute is what checkpointing adds to backward.
+struct PassFlops {
+  network::FlopCount forward;
+  network::FlopCount backward;
+  network::FlopCount recompute;
+};
+
+struct WalkOptions {
+  std::int32_t steps = 2;    // step 0 is the first, the last one is steady
+  bool warm = false;         // optimizer states exist before step 0: step 0 is already steady
+  bool keep_ledger = false;  // record what the first micro-batch of step 0 saves
+};
+
+struct WalkResult {
+  std::vector<network::SavedRecord> ledger;
+  PassFlops flops;
+  std::size_t tensors_leaked = 0;  // alive after everything was dropped; 0 unless we have a bug
+};
+
+// Phase "model" allocates parameters, master copies, buffers, inputs and (implementation plimsoll)
+// optimizer states; then `steps` training steps. Events carry operation ids; operation_names() gives
+// their names. Per rank. Throws OverflowError when sizes leave 64 bits.
+WalkResult walk(const network::Network& network, const Job& job, const WalkOptions& options,
+                timeline::Sink& sink);
+
+// Operation ids of the walk: 0 none, 1 .. n operations of the network, then one per parameter for
+// optimizer events.
+std::string operation_name(const network::Network& network, timeline::OperationId id);
+std::vector<std::string> operation_names(const network::Network& network);
+inline timeline::OperationId operation_id(std::size_t index) {
+  return static_cast<timeline::OperationId>(index + 1);
+}
+
+// The walk as a recorded timeline with names.
+timeline::Timeline walk_timeline(const network::Network& network, const Job& job,
+                                 const WalkOptions& options, WalkResult* result = nullptr);
+
+}  // namespace plimsoll::plan
