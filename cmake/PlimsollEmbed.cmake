@@ -1,11 +1,12 @@
 # plimsoll_embed(<target> NAME <function> FILES <file>...)
 #
-# Compiles text files into <target>, so that programs need no data folder at run time. Defines
+# Compiles text files (line ends LF) into <target>, so that programs need no data folder at run
+# time. Defines
 #
 #   std::span<const std::pair<std::string_view, std::string_view>> <function>();
 #
-# which returns (file name without folder, contents) in the order of FILES. The user declares it in
-# the same namespace: NAME may be qualified (`plimsoll::formats::model_files`).
+# which returns (file name without folder, contents) in the order of FILES. NAME is qualified
+# (`plimsoll::formats::model_files`); the user declares the function in that namespace.
 #
 # Run as a script (cmake -P) this file is the generator itself; the build calls it again whenever
 # one of the files changes.
@@ -37,18 +38,20 @@ function(plimsoll_embed_literal path out)
     string(LENGTH "${rest}" left)
   endwhile()
   string(APPEND literal "R\"${PLIMSOLL_EMBED_DELIMITER}(${rest})${PLIMSOLL_EMBED_DELIMITER}\"sv")
+  # g++ loses blanks between a backslash and the end of its line, even in raw strings: end the
+  # string after the backslash.
+  string(REGEX REPLACE "\\\\([ \t]+\n)"
+    "\\\\)${PLIMSOLL_EMBED_DELIMITER}\" R\"${PLIMSOLL_EMBED_DELIMITER}(\\1" literal "${literal}")
   set(${out} "${literal}" PARENT_SCOPE)
 endfunction()
 
 # Writes the source file `output` that defines the function `name`.
 function(plimsoll_embed_generate output name)
-  string(REGEX MATCH "^(.*)::([^:]+)$" qualified "${name}")
+  if(NOT name MATCHES "^(.+)::([^:]+)$")
+    message(FATAL_ERROR "[plimsoll_embed] NAME: ${name}, expected a function in a namespace")
+  endif()
   set(namespace "${CMAKE_MATCH_1}")
   set(function "${CMAKE_MATCH_2}")
-  if(NOT qualified)
-    set(namespace "")
-    set(function "${name}")
-  endif()
   set(entries "")
   foreach(path IN LISTS ARGN)
     plimsoll_embed_literal("${path}" literal)

@@ -191,6 +191,12 @@ bool is_inline_model(std::string_view text) {
   return kind == "minigpt" || kind == "cnn";
 }
 
+std::string nearest_inline_kind(std::string_view text) {
+  static const std::vector<std::string> kKinds = {"minigpt", "cnn"};
+  const std::string near = nearest_name(lower_case(kind_of(text).substr(0, 64)), kKinds);
+  return near.empty() ? near : near + ":";
+}
+
 Result<NetworkSpec> read_inline_model(std::string_view text) {
   check(is_inline_model(text), "not an inline model");
   const std::string_view kind = kind_of(text);

@@ -9,6 +9,7 @@
 // with bias; without options no norm, with bias, ReLU into a new tensor, no pooling.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "plimsoll/base/error.hpp"
@@ -18,6 +19,9 @@ namespace plimsoll::formats {
 
 // Does the text say "minigpt" or "cnn", alone or before a colon?
 bool is_inline_model(std::string_view text);
+
+// The kind that the word before the colon looks most like ("minigtp:d=3" -> "minigpt:"), or "".
+std::string nearest_inline_kind(std::string_view text);
 
 // The spec, validated; sizes that are left out take the values above and are listed as assumptions.
 // An Error's `where` is the option ("minigpt:heads"). Precondition: is_inline_model(text).

@@ -80,11 +80,13 @@ std::string_view last_part(std::string_view argument) {
 
 tl::unexpected<Error> unknown(const std::string& argument) {
   const bool path = argument.find('/') != std::string::npos || argument.ends_with(".json");
-  const std::string near = nearest_builtin_model(last_part(argument));
+  const std::string near = argument.find(':') != std::string::npos
+                               ? nearest_inline_kind(argument)
+                               : nearest_builtin_model(last_part(argument));
   const std::string what = argument.empty() ? "is empty"
                            : path           ? "no such file or folder"
                                             : "is no file, folder, built-in or inline model";
-  std::string hint = near.empty() ? "" : fmt::format("nearest built-in name: {}; ", near);
+  std::string hint = near.empty() ? "" : fmt::format("nearest name: {}; ", near);
   return fail(
       argument.empty() ? "MODEL" : argument,
       what + ", expected a config.json, a name of `plimsoll models`, minigpt:... or cnn:...",

@@ -34,9 +34,9 @@ void OptimizerWalk::make_state(std::size_t i) {
                        (job_.optimizer_impl == OptimizerImpl::kTorchPython ||
                         job_.optimizer_impl == OptimizerImpl::kTorchFused);
   const int count = moments(job_.optimizer);
+  if (counter) state.counter = a_.empty_strided({}, {}, DType::kFloat32, Tag::kOptimizer);
   if (count > 0) state.first = moment();
   if (count > 1) state.second = moment();
-  if (counter) state.counter = a_.empty_strided({}, {}, DType::kFloat32, Tag::kOptimizer);
 }
 
 void OptimizerWalk::allocate_states() {
@@ -88,14 +88,14 @@ void OptimizerWalk::sgd_loop(std::size_t i) {
 void OptimizerWalk::step() {
   a_.tag = Tag::kWorkspace;
   const bool torch_loop = job_.optimizer_impl != OptimizerImpl::kPlimsoll;
-  if (torch_loop) scale_gradients();
-  if (job_.optimizer_impl == OptimizerImpl::kTorchPython ||
-      job_.optimizer_impl == OptimizerImpl::kTorchFused) {
+  if (!torch_loop) return;
+  scale_gradients();
+  // Python's AdamW makes all states before it updates anything.
+  if (job_.optimizer == Optimizer::kAdamW && job_.optimizer_impl != OptimizerImpl::kTorchCpp) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (has_gradient(i)) make_state(i);
     }
   }
-  if (!torch_loop) return;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (!has_gradient(i)) continue;
     a_.operation = first_operation_ + static_cast<timeline::OperationId>(i);

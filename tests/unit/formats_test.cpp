@@ -14,6 +14,10 @@
 #include "plimsoll/formats/class_defaults.hpp"
 #include "plimsoll/formats/config.hpp"
 #include "plimsoll/formats/model_source.hpp"
+#include "plimsoll/network/families/families.hpp"
+
+#include "tests/unit/temporary_folder.hpp"
+#include "tests/unit/truth_files.hpp"
 
 namespace {
 
@@ -22,12 +26,8 @@ using namespace plimsoll::formats;
 using nlohmann::json;
 using plimsoll::network::NetworkSpec;
 using plimsoll::network::OpKind;
-
-json truth(const std::string& file) {
-  std::ifstream stream(std::string(PLIMSOLL_TRUTH_DIR "/") + file);
-  REQUIRE_MESSAGE(stream.good(), file);
-  return json::parse(stream);
-}
+using plimsoll::test::TemporaryFolder;
+using plimsoll::test::truth;
 
 std::vector<json> truth_models() {
   std::vector<json> models;
@@ -64,27 +64,6 @@ bool assumes(const NetworkSpec& spec, const std::string& fragment) {
   return std::any_of(spec.assumptions.begin(), spec.assumptions.end(),
                      [&](const auto& line) { return line.find(fragment) != std::string::npos; });
 }
-
-// A folder that is gone after the test.
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("plimsoll_formats_" + std::to_string(::getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name, std::ios::binary) << text;
-    return (path_ / name).string();
-  }
-  std::string path() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
 
 // The neutral schema of models.json in the words of a config.json; null for other architectures.
 json as_config(const json& c) {
@@ -182,6 +161,22 @@ TEST_CASE("built-in models load, with sources, and have their published totals")
   }
 }
 
+TEST_CASE("the network that is built has as many parameters as its terms add up to") {
+  std::vector<NetworkSpec> specs = {
+      read({{"model_type", "llama"}, {"attention_bias", true}, {"mlp_bias", true}}),
+      read({{"model_type", "mistral"}, {"hidden_size", 160}, {"head_dim", 24}}),
+      *load_model("minigpt:d=96,L=3"), *load_model("cnn:channels=5-7,image=6,bias=on,norm=none"),
+      *load_model("cnn:channels=5-7,image=6,bias=off,norm=batch,pool=last")};
+  for (const BuiltinModel& model : builtin_models()) {
+    specs.push_back(*load_model(std::string(model.name)));
+  }
+  for (const NetworkSpec& spec : specs) {
+    CAPTURE(spec.title);
+    const plimsoll::network::BuildOptions options{.batch = 1, .sequence = 8};
+    CHECK(build_network(spec, options).parameter_elements() == parameters(spec));
+  }
+}
+
 TEST_CASE("class defaults are those of the full configs") {
   for (const json& model : truth_models()) {
     const json& full = model.at("config");
@@ -263,7 +258,7 @@ TEST_CASE("what a plan leaves out is said") {
 }
 
 TEST_CASE("a path wins over a name, a folder is read through its config.json") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string config = R"({"model_type": "gpt2", "n_embd": 96, "n_head": 6, "n_layer": 2})";
   const std::string file = folder.write("config.json", config);
   for (const std::string& argument : {file, folder.path()}) {
@@ -277,15 +272,16 @@ TEST_CASE("a path wins over a name, a folder is read through its config.json") {
 }
 
 TEST_CASE("arguments that are no model are refused with a reason") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string weights = folder.write("model.safetensors", "");
   const std::string fifo = folder.path() + "/pipe";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   const std::string big = folder.write("big.json", std::string((std::size_t{16} << 20U) + 1, ' '));
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "is empty"},
-      {"gtp2", "nearest built-in name: gpt2"},
-      {"meta-llama/Llama-3-8B", "nearest built-in name: llama-3-8b"},
+      {"gtp2", "nearest name: gpt2"},
+      {"meta-llama/Llama-3-8B", "nearest name: llama-3-8b"},
+      {"minigtp:d=3", "nearest name: minigpt:"},
       {"no/such/config.json", "no such file"},
       {"zzzzzzzzzzzz", "fetches nothing"},
       {folder.path(), "folder without config.json: it has big.json, model.safetensors, pipe"},

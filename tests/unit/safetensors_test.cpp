@@ -2,38 +2,17 @@
 #include "plimsoll/formats/safetensors.hpp"
 
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "tests/unit/temporary_folder.hpp"
+
 namespace {
 
-namespace fs = std::filesystem;
 using namespace plimsoll::formats;
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("plimsoll_tensors_" + std::to_string(::getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-    return (path_ / name).string();
-  }
-  std::string path() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
+using plimsoll::test::TemporaryFolder;
 
 std::string length_bytes(std::uint64_t length) {
   std::string bytes;
@@ -54,7 +33,7 @@ const char* const kHeader = R"({"__metadata__": {"format": "pt"},
   "fp4": {"dtype": "F4", "shape": [4], "data_offsets": [44, 46]}}   )";
 
 TEST_CASE("tensors come in the order of their data, counted by dtype") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto tensors = read_safetensors_header(folder.write("m.safetensors", file(kHeader, 46)));
   REQUIRE_MESSAGE(tensors.has_value(), (tensors ? "" : plimsoll::format_error(tensors.error())));
   REQUIRE(tensors->size() == 6);
@@ -74,7 +53,7 @@ TEST_CASE("tensors come in the order of their data, counted by dtype") {
 }
 
 TEST_CASE("shards of a folder are read together") {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("model-2.safetensors",
                file(R"({"b": {"dtype": "F16", "shape": [2], "data_offsets": [0, 4]}})", 4));
   CHECK_FALSE(read_safetensors_folder(folder.path() + "/nothing"));
@@ -138,7 +117,7 @@ std::vector<Bad> bad_files() {
 }
 
 TEST_CASE("files that are broken or cut off are refused") {
-  const Folder folder;
+  const TemporaryFolder folder;
   for (const Bad& bad : bad_files()) {
     const auto tensors = read_safetensors_header(folder.write("m.safetensors", bad.bytes));
     REQUIRE_FALSE(tensors);

@@ -2,7 +2,6 @@
 #include "plimsoll/network/spec.hpp"
 
 #include <cstdint>
-#include <fstream>
 #include <limits>
 #include <string>
 #include <vector>
@@ -10,16 +9,13 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/unit/truth_files.hpp"
+
 namespace {
 
 using namespace plimsoll::network;
 using nlohmann::json;
-
-json truth(const std::string& file) {
-  std::ifstream stream(std::string(PLIMSOLL_TRUTH_DIR "/") + file);
-  REQUIRE_MESSAGE(stream.good(), file);
-  return json::parse(stream);
-}
+using plimsoll::test::truth;
 
 std::int64_t total(const NetworkSpec& spec) {
   std::int64_t sum = 0;

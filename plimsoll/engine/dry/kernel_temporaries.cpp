@@ -17,6 +17,7 @@ enum class Rule {
   kCasts,         // operands become the common dtype
   kDivision,      // the same, and integers become the default float
   kNumberAfter,   // the result is divided by a number in place
+  kResize,        // the result gets a larger storage
 };
 
 struct NamedRule {
@@ -39,6 +40,7 @@ constexpr NamedRule kRules[] = {
     {"addcmul", "", Rule::kCasts},          {"addcmul_", "", Rule::kCasts},
     {"addcdiv", "", Rule::kCasts},          {"addcdiv_", "", Rule::kCasts},
     {"lerp", "Tensor", Rule::kCasts},       {"mean", "dim", Rule::kNumberAfter},
+    {"resize_", "", Rule::kResize},
 };
 
 const Rule* find_rule(const c10::OperatorHandle& operation) {
@@ -59,8 +61,19 @@ at::Tensor empty_like_as(const at::Tensor& tensor, at::ScalarType dtype) {
   return at::detail::empty_meta(tensor.sizes(), dtype);
 }
 
-std::int64_t item_bytes(at::ScalarType dtype) {
-  return static_cast<std::int64_t>(c10::elementSize(dtype));
+// libtorch makes a number as 8 bytes and casts it to the dtype it meets.
+void make_number(const at::Tensor& result) {
+  const at::Tensor number = scratch(8);
+  const at::Tensor cast = scratch(static_cast<std::int64_t>(result.element_size()));
+}
+
+// On meta resize_ only notes the new size of the storage.
+void give_storage(const at::Tensor& result) {
+  const Block* block = block_of(result);
+  c10::StorageImpl* storage = result.storage().unsafeGetStorageImpl();
+  const auto bytes = static_cast<std::int64_t>(storage->nbytes());
+  if (bytes <= (block == nullptr ? 0 : block->bytes)) return;
+  storage->set_data_ptr_noswap(storage->allocator()->allocate(storage->nbytes()));
 }
 
 }  // namespace
@@ -69,11 +82,13 @@ at::Tensor scratch(std::int64_t bytes) { return at::detail::empty_meta({bytes}, 
 
 KernelTemporaries::KernelTemporaries(const c10::OperatorHandle& operation,
                                      const torch::jit::Stack& stack) {
-  if (current_flavour() != Flavour::kCpu) return;
   const Rule* rule = find_rule(operation);
   if (rule == nullptr) return;
-  number_after_ = *rule == Rule::kNumberAfter;
-  if (!number_after_) cast_operands(operation.schema(), stack, *rule == Rule::kDivision);
+  if (*rule == Rule::kResize) after_ = &give_storage;
+  if (current_flavour() != Flavour::kCpu) return;
+  if (*rule == Rule::kNumberAfter) after_ = &make_number;
+  if (*rule == Rule::kCasts) cast_operands(operation.schema(), stack, false);
+  if (*rule == Rule::kDivision) cast_operands(operation.schema(), stack, true);
 }
 
 void KernelTemporaries::cast_operands(const c10::FunctionSchema& schema,
@@ -99,12 +114,7 @@ void KernelTemporaries::cast_operands(const c10::FunctionSchema& schema,
 }
 
 void KernelTemporaries::after(const torch::jit::Stack& stack) const {
-  if (!number_after_) return;
-  const at::Tensor& result = stack.back().toTensor();
-  if (!result.is_meta()) return;
-  constexpr std::int64_t number_bytes = 8;
-  const at::Tensor number = scratch(number_bytes);
-  const at::Tensor cast = scratch(item_bytes(result.scalar_type()));
+  if (after_ != nullptr && stack.back().toTensor().is_meta()) after_(stack.back().toTensor());
 }
 
 }  // namespace plimsoll::engine::dry

@@ -26,7 +26,7 @@ class KernelTemporaries {
   void cast_operands(const c10::FunctionSchema& schema, const torch::jit::Stack& stack,
                      bool division);
 
-  bool number_after_ = false;
+  void (*after_)(const at::Tensor& result) = nullptr;
   std::vector<at::Tensor> alive_;
 };
 

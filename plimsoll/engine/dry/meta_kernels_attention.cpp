@@ -1,6 +1,8 @@
 // Scaled dot product attention: libtorch's flash kernel for the CPU, CUDA's flash and
 // memory-efficient kernels, and the choice among them.
 // Letters: B batch, H heads, S query rows, K key rows, D head size.
+#include <ATen/OpMathType.h>
+
 #include "plimsoll/engine/dry/flavour.hpp"
 #include "plimsoll/engine/dry/kernel_temporaries.hpp"
 #include "plimsoll/engine/dry/meta_kernels.hpp"

@@ -177,4 +177,19 @@ void lion_step(const OptimizerRange& range, const OptimizerSettings& settings,
   });
 }
 
+void add_gradient(const at::Tensor& sum, const at::Tensor& gradient) {
+  if (sum.is_meta()) return;
+  AT_DISPATCH_FLOATING_TYPES(sum.scalar_type(), "add_gradient", [&] {
+    using Sum = scalar_t;
+    AT_DISPATCH_FLOATING_TYPES_AND2(
+        at::kBFloat16, at::kHalf, gradient.scalar_type(), "add_gradient", [&] {
+          auto* s = sum.data_ptr<Sum>();
+          const auto* g = gradient.data_ptr<scalar_t>();
+          at::parallel_for(0, sum.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i) s[i] += static_cast<Sum>(g[i]);
+          });
+        });
+  });
+}
+
 }  // namespace plimsoll::engine

@@ -39,4 +39,8 @@ void sgd_step(const OptimizerRange& range, const OptimizerSettings& settings,
 void lion_step(const OptimizerRange& range, const OptimizerSettings& settings,
                double gradient_scale);
 
+// sum += gradient for an fp32 (or fp64) sum and a gradient of any floating dtype, without a cast
+// temporary. Both dense with equal strides; does nothing on the meta device.
+void add_gradient(const at::Tensor& sum, const at::Tensor& gradient);
+
 }  // namespace plimsoll::engine

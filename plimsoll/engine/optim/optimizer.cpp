@@ -143,9 +143,9 @@ class TorchFusedOptimizer final : public Optimizer {
   void make_states(const std::vector<at::Tensor>& weights) {
     const TagScope tag(Tag::kOptimizer);
     for (const at::Tensor& w : weights) {
+      counters_.push_back(at::zeros({}, w.options().dtype(at::kFloat).requires_grad(false)));
       first_.push_back(at::zeros_like(w));
       second_.push_back(at::zeros_like(w));
-      counters_.push_back(at::zeros({}, w.options().dtype(at::kFloat)));
     }
   }
 

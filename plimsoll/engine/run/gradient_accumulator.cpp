@@ -18,7 +18,7 @@ class AccumulateHook final : public torch::autograd::PostAccumulateGradHook {
     at::Tensor& gradient = leaf.mutable_grad();
     if (!gradient.defined()) return;
     if (parameter_.accumulator.defined()) {
-      parameter_.accumulator.add_(gradient);
+      add_gradient(parameter_.accumulator, gradient);
     } else {
       const TagScope tag(timeline::Tag::kGradients);
       parameter_.accumulator = gradient.to(dtype_);

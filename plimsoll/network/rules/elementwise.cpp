@@ -34,7 +34,7 @@ void neg_backward(Autograd& a, Node&, Gradients& in, Gradients& out) {
 void pow2_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor x = a.unpack(node, kSelf);
   const Tensor power = empty_like(a, x);
-  const Tensor product = with_number(a, power);
+  const Tensor product = with_number(a, power);  // the exponent
   out[0] = pointwise(a, {&in[0], &product});
 }
 
@@ -46,7 +46,7 @@ void rsqrt_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
 }
 
 void mean_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
-  out[0] = with_number(a, expanded(a, in[0], node.dims));
+  out[0] = with_number(a, expanded(a, in[0], node.dims), DType::kInt64);
 }
 
 // gelu, silu: gradient and input; relu: gradient and result.
@@ -130,7 +130,7 @@ Tensor mean_last(Autograd& a, const Tensor& x) {
   const Ref<Node> node = a.record("Mean", mean_backward, {&x});
   if (node) node->dims = x.shape();
   Tensor out = sum_last(a, x);
-  in_place_with_number(a, out);  // the division
+  in_place_with_number(a, out, DType::kInt64);  // divided by a count
   return a.attach(node, out);
 }
 

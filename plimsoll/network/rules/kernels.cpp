@@ -101,21 +101,22 @@ Tensor pointwise(Autograd& a, std::initializer_list<const Tensor*> operands) {
   return a.empty_strided(shape, output_strides(shape, operands), common, a.tag);
 }
 
-NumberBlocks number_blocks(Autograd& a, DType dtype) {
+NumberBlocks number_blocks(Autograd& a, DType dtype, DType number) {
   if (!a.facts.number_blocks) return {};
   NumberBlocks blocks;
-  blocks.number = a.scratch({}, DType::kFloat64);
-  // A number of the tensor's own dtype needs no cast.
-  if (dtype != DType::kFloat64) blocks.cast = a.scratch({}, dtype);
+  blocks.number = a.scratch({}, number);
+  if (dtype != number) blocks.cast = a.scratch({}, dtype);
   return blocks;
 }
 
-Tensor with_number(Autograd& a, const Tensor& t) {
-  const NumberBlocks number = number_blocks(a, t.dtype());
+Tensor with_number(Autograd& a, const Tensor& t, DType number) {
+  const NumberBlocks blocks = number_blocks(a, t.dtype(), number);
   return empty_like(a, t);
 }
 
-void in_place_with_number(Autograd& a, const Tensor& t) { number_blocks(a, t.dtype()); }
+void in_place_with_number(Autograd& a, const Tensor& t, DType number) {
+  number_blocks(a, t.dtype(), number);
+}
 
 Tensor empty_like(Autograd& a, const Tensor& t) {
   return a.empty_strided(t.shape(), output_strides(t.shape(), {&t}), t.dtype(), a.tag);

@@ -20,15 +20,18 @@ DType promote(std::initializer_list<const Tensor*> operands);
 // temporaries that die with the call.
 Tensor pointwise(Autograd& a, std::initializer_list<const Tensor*> operands);
 
-// The 8-byte number and its cast that live during an operation with a number.
+// The 8-byte number and its cast that live during an operation with a number. A number is an int64 or
+// an fp64; one of the tensor's own dtype needs no cast.
 struct NumberBlocks {
   Tensor number;
   Tensor cast;
 };
-NumberBlocks number_blocks(Autograd& a, DType dtype);
+NumberBlocks number_blocks(Autograd& a, DType dtype, DType number = DType::kFloat64);
 
-Tensor with_number(Autograd& a, const Tensor& t);        // t * c: a new tensor
-void in_place_with_number(Autograd& a, const Tensor& t);  // t.mul_(c): only the number's blocks
+// t * c: a new tensor.
+Tensor with_number(Autograd& a, const Tensor& t, DType number = DType::kFloat64);
+// t.mul_(c): only the number's blocks.
+void in_place_with_number(Autograd& a, const Tensor& t, DType number = DType::kFloat64);
 
 Tensor empty_like(Autograd& a, const Tensor& t);
 Tensor cast(Autograd& a, const Tensor& t, DType dtype);

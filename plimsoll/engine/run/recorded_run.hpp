@@ -1,0 +1,20 @@
+// A whole run under the meter: the measured step, or on the meta device the dry-run step.
+#pragma once
+
+#include "plimsoll/engine/run/runner.hpp"
+#include "plimsoll/timeline/timeline.hpp"
+
+namespace plimsoll::engine {
+
+struct RecordOptions {
+  at::Device device = at::kCPU;  // kMeta: dry run, no memory, no arithmetic
+  std::int32_t steps = 2;        // step 0 is the first, the last one is steady
+  std::uint64_t seed = 0;
+};
+
+// Builds the network's tensors, runs `steps` steps and drops everything. The timeline counts from the
+// bytes that were alive before. Threads: at::get_num_threads() should equal job.threads.
+timeline::Timeline record_run(const network::Network& network, const plan::Job& job,
+                              const RecordOptions& options);
+
+}  // namespace plimsoll::engine
