@@ -46,6 +46,8 @@ LibraryFacts cuda_facts() {
   facts.norm_statistics_fp32 = true;
   facts.rms_norm_fused = true;
   facts.layer_norm_backward_scratch = false;
+  facts.batch_norm_scratch = false;
+  facts.convolution_block = 0;
   facts.dropout_mask_of_input = false;
   facts.flash_scratch = false;
   facts.attention_saves_seed = true;
@@ -54,7 +56,7 @@ LibraryFacts cuda_facts() {
 }
 
 std::span<const Fact> fact_list(Backend backend) {
-  static constexpr std::array<Fact, 6> kCpu = {{
+  static constexpr std::array<Fact, 7> kCpu = {{
       {"numbers in arithmetic", "8 B + one element during the call", Evidence::kMeasured,
        "allocator log of libtorch 2.13.0"},
       {"operands of another dtype", "cast into temporaries", Evidence::kMeasured,
@@ -67,6 +69,8 @@ std::span<const Fact> fact_list(Backend backend) {
        Evidence::kMeasured, "allocator log of libtorch 2.13.0"},
       {"dropout", "mask of x's dtype", Evidence::kMeasured,
        "allocator log of libtorch 2.13.0"},
+      {"3x3 convolution", "copies in blocks of 8 channels (fp32), else 9 values per pixel",
+       Evidence::kMeasured, "allocator log of libtorch 2.13.0, oneDNN kept to AVX2"},
   }};
   static constexpr std::array<Fact, 6> kCuda = {{
       {"fp32 attention", "memory-efficient kernel, logsumexp rows padded to 32, seed and offset",

@@ -44,6 +44,11 @@ struct LibraryFacts {
   bool rms_norm_fused = false;
   // native_layer_norm's backward keeps 2 * threads rows of scratch.
   bool layer_norm_backward_scratch = true;
+  // Batch norm keeps sums per channel during the call, and its backward makes its result twice.
+  bool batch_norm_scratch = true;
+  // Convolutions copy their operands; oneDNN's copies have channels in blocks of this many. 0: no
+  // copies counted.
+  std::int64_t convolution_block = 8;
   // Dropout is mask * x with a mask of x's dtype; otherwise one kernel with a bool mask.
   bool dropout_mask_of_input = true;
   // Flash attention's scratch per thread (libtorch's CPU tiling).

@@ -64,7 +64,7 @@ std::int64_t Network::parameter_elements() const {
 
 ValueId Builder::parameter(std::string name, const Dims& shape, DType dtype, Init init) {
   const ValueId value = new_value();
-  network_.parameters.push_back({std::move(name), shape, dtype, value, unit_, init});
+  network_.parameters.push_back({std::move(name), shape, dtype, value, unit_, init, true});
   return value;
 }
 

@@ -25,6 +25,7 @@ struct Parameter {
   ValueId value = kNoValue;
   std::int32_t unit = -1;  // layer index, or -1 for the root (embeddings, final norm, head)
   Init init = Init::kNormal;
+  bool trainable = true;   // false: frozen, no gradient and no optimizer state
 };
 
 enum class InputKind : std::uint8_t { kTokens, kTargets, kCosine, kSine, kImage, kClasses };

@@ -1,5 +1,7 @@
 #include "plimsoll/plan/optimizer_walk.hpp"
 
+#include <utility>
+
 #include "plimsoll/network/rules/kernels.hpp"
 
 namespace plimsoll::plan {
@@ -26,8 +28,11 @@ void OptimizerWalk::make_state(std::size_t i) {
   State& state = states_[i];
   if (state.made) return;
   state.made = true;
+  // Torch's optimizers keep moments in the dtype of each parameter.
+  const bool own = job_.optimizer_impl == OptimizerImpl::kPlimsoll;
+  const DType dtype = own ? recipe_.state : parameters_[i].dtype();
   const auto moment = [&] {
-    return a_.empty_strided(parameters_[i].shape(), parameters_[i].strides(), recipe_.state,
+    return a_.empty_strided(parameters_[i].shape(), parameters_[i].strides(), dtype,
                             Tag::kOptimizer);
   };
   const bool counter = job_.optimizer == Optimizer::kAdamW &&
@@ -41,6 +46,7 @@ void OptimizerWalk::make_state(std::size_t i) {
 
 void OptimizerWalk::allocate_states() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!parameters_[i].needs_grad()) continue;  // frozen
     a_.operation = first_operation_ + static_cast<timeline::OperationId>(i);
     make_state(i);
   }
@@ -70,9 +76,13 @@ void OptimizerWalk::adamw_loop(std::size_t i) {
     rules::in_place_with_number(a_, state.first);
   }
   rules::in_place_with_number(a_, state.second);
-  const Tensor root = rules::empty_like(a_, state.second);
-  const Tensor denominator = rules::with_number(a_, root);
+  Tensor root = rules::empty_like(a_, state.second);
+  Tensor denominator = rules::with_number(a_, root);
+  // A C++ temporary lives to the end of its expression, a Python one only until it was used.
+  if (job_.optimizer_impl == OptimizerImpl::kTorchPython) root.reset();
   rules::in_place_with_number(a_, denominator);
+  // A Python variable keeps its value until the next parameter's replaces it.
+  if (job_.optimizer_impl == OptimizerImpl::kTorchPython) denominator_ = std::move(denominator);
 }
 
 // Weight decay makes a new gradient; the momentum buffer starts as its clone.
@@ -107,6 +117,7 @@ void OptimizerWalk::step() {
       sgd_loop(i);
     }
   }
+  denominator_.reset();
 }
 
 }  // namespace plimsoll::plan

@@ -41,6 +41,7 @@ class OptimizerWalk {
   const std::vector<network::Tensor>& parameters_;
   const timeline::OperationId first_operation_;
   std::vector<State> states_;
+  network::Tensor denominator_;  // of the last parameter that Python's AdamW loop updated
 };
 
 }  // namespace plimsoll::plan

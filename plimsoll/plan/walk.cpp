@@ -40,9 +40,9 @@ class WalkBackend {
   void allocate_model(Values& values) {
     begin_phase({Phase::kModel, 0, 0});
     for (const network::Parameter& p : network_.parameters) {
-      values[p.value] = autograd_.user_tensor(p.shape, p.dtype, Tag::kParameters, true);
+      values[p.value] = autograd_.user_tensor(p.shape, p.dtype, Tag::kParameters, p.trainable);
       parameters_.push_back(values[p.value]);
-      if (recipe_.master) {
+      if (recipe_.master && p.trainable) {
         masters_.push_back(
             autograd_.user_tensor(p.shape, *recipe_.master, Tag::kMasterCopy, false));
       }
@@ -117,7 +117,15 @@ class WalkBackend {
     autograd_.tag = Tag::kActivations;
   }
 
-  Autograd& autograd() { return autograd_; }
+  // The end of the run: whoever still holds a tensor then has leaked it.
+  void drop_everything(Values& values) {
+    values.clear();
+    optimizer_.reset();
+    parameters_.clear();
+    masters_.clear();
+    accumulators_.clear();
+    result_.tensors_leaked = autograd_.tensors_alive();
+  }
 
  private:
   static Tag tag_of(Phase phase) {
@@ -168,6 +176,7 @@ WalkResult walk(const Network& network, const Job& job, const WalkOptions& optio
   network::TrainingStep<WalkBackend> step(network, {job.accumulate, job.hold_logits}, backend,
                                           values);
   for (std::int32_t s = 0; s < options.steps; ++s) step.run(s);
+  backend.drop_everything(values);
   return result;
 }
 

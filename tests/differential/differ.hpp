@@ -19,9 +19,8 @@ inline void prepare_library() {
 }
 
 inline std::optional<timeline::Difference> calculated_against(
-    const network::NetworkSpec& spec, const plan::Job& job, at::Device device,
+    const network::Network& net, const plan::Job& job, at::Device device,
     timeline::Depth depth = timeline::Depth::kEvents, std::int32_t steps = 2) {
-  const network::Network net = network::build_network(spec, job.build_options());
   plan::WalkOptions walk_options;
   walk_options.steps = steps;
   const timeline::Timeline calculated = plan::walk_timeline(net, job, walk_options);
@@ -31,6 +30,13 @@ inline std::optional<timeline::Difference> calculated_against(
   const timeline::Timeline seen = engine::record_run(net, job, record);
   return timeline::first_difference(timeline::comparable(calculated), timeline::comparable(seen),
                                     depth);
+}
+
+inline std::optional<timeline::Difference> calculated_against(
+    const network::NetworkSpec& spec, const plan::Job& job, at::Device device,
+    timeline::Depth depth = timeline::Depth::kEvents, std::int32_t steps = 2) {
+  return calculated_against(network::build_network(spec, job.build_options()), job, device, depth,
+                            steps);
 }
 
 inline std::string text_of(const std::optional<timeline::Difference>& difference) {

@@ -28,18 +28,33 @@ struct NamedRule {
 
 // Only operations whose kernel goes through TensorIterator with promotion.
 constexpr NamedRule kRules[] = {
-    {"add", "Tensor", Rule::kCasts},        {"add_", "Tensor", Rule::kCasts},
-    {"sub", "Tensor", Rule::kCasts},        {"sub_", "Tensor", Rule::kCasts},
-    {"mul", "Tensor", Rule::kCasts},        {"mul_", "Tensor", Rule::kCasts},
-    {"div", "Tensor", Rule::kDivision},     {"div_", "Tensor", Rule::kDivision},
-    {"maximum", "", Rule::kCasts},          {"minimum", "", Rule::kCasts},
-    {"pow", "Tensor_Tensor", Rule::kCasts}, {"eq", "Tensor", Rule::kCasts},
-    {"ne", "Tensor", Rule::kCasts},         {"lt", "Tensor", Rule::kCasts},
-    {"le", "Tensor", Rule::kCasts},         {"gt", "Tensor", Rule::kCasts},
-    {"ge", "Tensor", Rule::kCasts},         {"eq", "Scalar", Rule::kCasts},
-    {"addcmul", "", Rule::kCasts},          {"addcmul_", "", Rule::kCasts},
-    {"addcdiv", "", Rule::kCasts},          {"addcdiv_", "", Rule::kCasts},
-    {"lerp", "Tensor", Rule::kCasts},       {"mean", "dim", Rule::kNumberAfter},
+    {"add", "Tensor", Rule::kCasts},
+    {"add_", "Tensor", Rule::kCasts},
+    {"add", "out", Rule::kCasts},
+    {"sub", "Tensor", Rule::kCasts},
+    {"sub_", "Tensor", Rule::kCasts},
+    {"sub", "out", Rule::kCasts},
+    {"mul", "Tensor", Rule::kCasts},
+    {"mul_", "Tensor", Rule::kCasts},
+    {"mul", "out", Rule::kCasts},
+    {"div", "Tensor", Rule::kDivision},
+    {"div_", "Tensor", Rule::kDivision},
+    {"div", "out", Rule::kDivision},
+    {"maximum", "", Rule::kCasts},
+    {"minimum", "", Rule::kCasts},
+    {"pow", "Tensor_Tensor", Rule::kCasts},
+    {"eq", "Tensor", Rule::kCasts},
+    {"ne", "Tensor", Rule::kCasts},
+    {"lt", "Tensor", Rule::kCasts},
+    {"le", "Tensor", Rule::kCasts},
+    {"gt", "Tensor", Rule::kCasts},
+    {"ge", "Tensor", Rule::kCasts},
+    {"addcmul", "", Rule::kCasts},
+    {"addcmul_", "", Rule::kCasts},
+    {"addcdiv", "", Rule::kCasts},
+    {"addcdiv_", "", Rule::kCasts},
+    {"lerp", "Tensor", Rule::kCasts},
+    {"mean", "dim", Rule::kNumberAfter},
     {"resize_", "", Rule::kResize},
 };
 
@@ -93,23 +108,26 @@ KernelTemporaries::KernelTemporaries(const c10::OperatorHandle& operation,
 
 void KernelTemporaries::cast_operands(const c10::FunctionSchema& schema,
                                       const torch::jit::Stack& stack, bool division) {
-  std::vector<at::Tensor> operands;
+  std::vector<at::Tensor> written, read;
   at::native::ResultTypeState state{};
-  bool meta = false;
-  for (const c10::IValue& value : torch::jit::last(stack, schema.arguments().size())) {
-    if (!value.isTensor()) continue;
-    operands.push_back(value.toTensor());
-    meta = meta || operands.back().is_meta();
-    state = at::native::update_result_type_state(operands.back(), state);
+  const auto values = torch::jit::last(stack, schema.arguments().size());
+  for (std::size_t index = 0; index < values.size(); ++index) {
+    if (!values[index].isTensor()) continue;
+    const c10::Argument& argument = schema.arguments()[index];
+    const bool write = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+    if (write) written.push_back(values[index].toTensor());
+    if (argument.is_out()) continue;
+    read.push_back(values[index].toTensor());
+    state = at::native::update_result_type_state(read.back(), state);
   }
-  if (!meta) return;
+  if (std::none_of(read.begin(), read.end(), [](const auto& x) { return x.is_meta(); })) return;
   at::ScalarType common = at::native::result_type(state);
   if (division && c10::isIntegralType(common, true)) common = at::get_default_dtype_as_scalartype();
-  // An operand that is also the result is cast twice: once to be written, once to be read.
-  const bool in_place = schema.arguments()[0].alias_info() != nullptr;
-  if (in_place) operands.insert(operands.begin(), operands.front());
-  for (const at::Tensor& operand : operands) {
-    if (operand.scalar_type() != common) alive_.push_back(empty_like_as(operand, common));
+  // What is read and written is cast twice.
+  for (const auto* operands : {&written, &read}) {
+    for (const at::Tensor& operand : *operands) {
+      if (operand.scalar_type() != common) alive_.push_back(empty_like_as(operand, common));
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include "plimsoll/engine/dry/flavour.hpp"
 #include "plimsoll/engine/dry/kernel_temporaries.hpp"
 #include "plimsoll/engine/dry/meta_kernels.hpp"
+#include "plimsoll/engine/library/attention_choice.hpp"
 
 namespace plimsoll::engine::dry {
 namespace {
@@ -74,13 +75,28 @@ void register_attention_kernels(torch::Library& meta) {
 }
 
 namespace {
+
+// A bool mask becomes 0 where true and -inf where false.
+OptionalTensor added_mask(const OptionalTensor& mask, at::ScalarType dtype) {
+  if (!mask.has_value() || mask->scalar_type() != at::kBool) return mask;
+  const at::Tensor shown = at::scalar_tensor(0.0, mask->options().dtype(dtype));
+  return at::where(*mask, 0.0, at::scalar_tensor(-std::numeric_limits<double>::infinity(), mask->options().dtype(dtype)));
+}
+
 at::Tensor scaled_dot_product_attention(const at::Tensor& q, const at::Tensor& k,
                                         const at::Tensor& v, const OptionalTensor& mask,
                                         double dropout, bool causal, std::optional<double> scale,
                                         bool grouped) {
-  static_cast<void>(grouped);
-  return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, dropout, causal, mask, scale));
+  const auto choice = cpu_attention_choice({q, k, v, mask, dropout, causal, scale, grouped});
+  const OptionalTensor added = added_mask(mask, q.scalar_type());
+  if (choice == at::SDPBackend::flash_attention) {
+    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, dropout, causal,
+                                                                       added, scale));
+  }
+  return std::get<0>(at::_scaled_dot_product_attention_math(q, k, v, added, dropout, causal, {},
+                                                            scale, grouped));
 }
+
 }  // namespace
 
 void register_composites(torch::Library& mode) {

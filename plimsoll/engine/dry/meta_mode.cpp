@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "plimsoll/engine/dry/flavour.hpp"
-#include "plimsoll/engine/dry/gradient_sums.hpp"
+#include "plimsoll/engine/dry/in_place_sums.hpp"
 #include "plimsoll/engine/dry/kernel_temporaries.hpp"
 #include "plimsoll/engine/dry/meta_kernels.hpp"
 
@@ -79,7 +79,7 @@ void run_operation(const c10::OperatorHandle& operation, c10::DispatchKeySet key
                    torch::jit::Stack* stack) {
   redirect_factory(operation.schema(), *stack);
   replace_constants(operation.schema(), *stack);
-  if (dry::sum_gradients_in_place(operation, *stack)) return;
+  if (dry::sum_in_place(operation, *stack)) return;
   const dry::KernelTemporaries temporaries(operation, *stack);
   operation.redispatchBoxed(
       keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kModeKey), stack);

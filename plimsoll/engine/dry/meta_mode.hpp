@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "plimsoll/engine/library/allocators.hpp"
+#include "plimsoll/engine/library/operation_names.hpp"
 #include "plimsoll/engine/torch.hpp"
 
 namespace plimsoll::engine {
@@ -39,6 +40,7 @@ class MetaMode {
  private:
   Flavour previous_;
   UnseenScope unseen_;
+  OperationWatch watch_;
   c10::impl::IncludeDispatchKeyGuard include_;
 };
 

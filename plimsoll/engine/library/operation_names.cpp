@@ -31,10 +31,8 @@ void leave(const at::RecordFunction&, at::ObserverContext*) {
 
 std::size_t named_depth() { return std::min(running.depth, running.stack.size()); }
 
-// The engine wraps each node, including the sums of its gradients, in an operation of this name.
 std::string_view node_name(std::string_view name) {
-  constexpr std::string_view wrapper = "autograd::engine::evaluate_function: ";
-  return name.starts_with(wrapper) ? name.substr(wrapper.size()) : name;
+  return name.starts_with(kNodeWrapper) ? name.substr(kNodeWrapper.size()) : name;
 }
 
 struct WatchCount {
@@ -77,6 +75,11 @@ std::string_view outermost_operation() {
 std::string_view innermost_operation() {
   const std::size_t depth = named_depth();
   return depth == 0 ? std::string_view() : node_name(running.stack[depth - 1]->name());
+}
+
+std::string_view calling_operation() {
+  const std::size_t depth = named_depth();
+  return depth < 2 ? std::string_view() : running.stack[depth - 2]->name();
 }
 
 }  // namespace plimsoll::engine

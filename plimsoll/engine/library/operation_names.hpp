@@ -26,4 +26,9 @@ std::string_view outermost_operation();
 // Valid until that operation ends.
 std::string_view innermost_operation();
 
+// The operation that called the innermost one; "" when the user did. Autograd's engine, summing the
+// gradients of a value that was used twice, is kNodeWrapper followed by the node's name.
+inline constexpr std::string_view kNodeWrapper = "autograd::engine::evaluate_function: ";
+std::string_view calling_operation();
+
 }  // namespace plimsoll::engine

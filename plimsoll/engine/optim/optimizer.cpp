@@ -176,6 +176,7 @@ class TorchPythonOptimizer final : public Optimizer {
       if (!parameters_[i].parameter.grad().defined()) continue;
       kind_ == plan::Optimizer::kAdamW ? adamw(i) : sgd(i);
     }
+    denominator_.reset();
   }
 
  private:
@@ -205,10 +206,12 @@ class TorchPythonOptimizer final : public Optimizer {
     const double steps = static_cast<double>(step_);
     const double correction1 = 1 - std::pow(settings_.beta1, steps);
     const double correction2 = std::sqrt(1 - std::pow(settings_.beta2, steps));
-    const at::Tensor root = s.second.sqrt();
+    at::Tensor root = s.second.sqrt();
     at::Tensor denominator = root.div(at::Scalar(correction2));
+    root.reset();  // Python drops the operand as soon as the division is done
     denominator.add_(at::Scalar(settings_.epsilon));
-    p.addcdiv_(s.first, denominator, at::Scalar(-settings_.learning_rate / correction1));
+    denominator_ = std::move(denominator);
+    p.addcdiv_(s.first, denominator_, at::Scalar(-settings_.learning_rate / correction1));
   }
 
   void sgd(std::size_t i) {
@@ -233,6 +236,7 @@ class TorchPythonOptimizer final : public Optimizer {
   const OptimizerSettings settings_;
   std::int64_t step_ = 0;
   std::vector<State> states_;
+  at::Tensor denominator_;  // a Python variable keeps its value until the next one replaces it
 };
 
 }  // namespace

@@ -118,7 +118,9 @@ class Runner::Backend {
 
   void allocate() {
     for (const network::Parameter& p : network_.parameters) {
-      values_[p.value] = initial_parameter(p, options_.device).requires_grad_(true);
+      values_[p.value] = initial_parameter(p, options_.device);
+      if (!p.trainable) continue;
+      values_[p.value].requires_grad_(true);
       OptimizedParameter optimized{values_[p.value], {}, {}};
       if (recipe_.master) {
         const TagScope tag(Tag::kMasterCopy);

@@ -149,7 +149,7 @@ class Autograd {
   void call(Node& node, Gradients& in, Gradients& out);
   void validate(const Node& node, Gradients& out);
   void deliver(Node& node, Gradients& out);
-  void add_to_buffer(Tensor& slot, Tensor gradient);
+  void add_to_buffer(Tensor& slot, Tensor& gradient);
   void accumulate(TensorImpl& leaf, Gradients& in);
 
   void destroy(TensorImpl* tensor);

@@ -103,9 +103,7 @@ void Autograd::deliver(Node& node, Gradients& out) {
     Node* next = edge.node.get();
     if (next == nullptr) continue;
     if (next->buffer.empty()) next->buffer.resize(next->output_count);
-    if (i < out.size() && out[i]) {
-      add_to_buffer(next->buffer[edge.output], std::exchange(out[i], Tensor()));
-    }
+    if (i < out.size() && out[i]) add_to_buffer(next->buffer[edge.output], out[i]);
     if (--next->pending == 0) {
       ready_.push_back({next->sequence, next_arrival_++, edge.node});
       std::push_heap(ready_.begin(), ready_.end());
@@ -113,10 +111,11 @@ void Autograd::deliver(Node& node, Gradients& out) {
   }
 }
 
-// The first gradient moves in. A further one is added in place iff nobody else can see the old one.
-void Autograd::add_to_buffer(Tensor& slot, Tensor gradient) {
+// The first gradient moves in. A further one is added in place iff nobody else can see the old one;
+// it lives on until its node has delivered all its outputs.
+void Autograd::add_to_buffer(Tensor& slot, Tensor& gradient) {
   if (!slot) {
-    slot = std::move(gradient);
+    slot = std::exchange(gradient, Tensor());
     return;
   }
   const bool alone = slot.only_use() && slot.storage().tensors == 1;

@@ -74,7 +74,8 @@ Network build_cnn(const NetworkSpec& spec, const BuildOptions& options) {
   const ValueId logits = g.linear(g.operation(OpKind::kFlatten, {x}), weight, bias);
   g.begin_loss();
   g.enter("loss", -1);
-  const ValueId loss = g.cross_entropy(logits, classes);
+  const bool cast = options.dtype != options.loss_dtype;
+  const ValueId loss = g.cross_entropy(cast ? g.to(logits, options.loss_dtype) : logits, classes);
   Network network = g.finish(logits, loss);
   network.vocabulary = spec.classes;
   return network;

@@ -1,4 +1,4 @@
-// GPT-2 style: learned positions, pre-norm LayerNorm, one linear for q, k and v, tied head.
+// GPT-2 style: learned positions, pre-norm LayerNorm, one linear for q, k and v.
 #include <fmt/format.h>
 
 #include "plimsoll/network/families/language_head.hpp"
@@ -54,7 +54,7 @@ class GptBuilder {
       x = checkpointed_block(x, blocks_[static_cast<std::size_t>(i)]);
     }
     g_.enter("head", -1);
-    const ValueId logits = g_.linear(norm(x, final_norm_), token_);
+    const ValueId logits = g_.linear(norm(x, final_norm_), head_);
     g_.begin_loss();
     g_.enter("loss", -1);
     const ValueId loss = language_loss(g_, logits, inputs.targets, spec_, options_);
@@ -104,6 +104,7 @@ class GptBuilder {
     }
     g_.enter("head", -1);
     final_norm_ = norm_weights(names_.final_norm);
+    head_ = spec_.tied_head ? token_ : weight("lm_head", {spec_.vocabulary, d});
   }
 
   // The order of the two lookups decides the order of their gradients.
@@ -151,6 +152,7 @@ class GptBuilder {
   Builder g_;
   ValueId token_ = kNoValue;
   ValueId position_ = kNoValue;
+  ValueId head_ = kNoValue;
   std::vector<BlockWeights> blocks_;
   Affine final_norm_;
 };

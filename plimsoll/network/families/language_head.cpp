@@ -16,9 +16,10 @@ ValueId language_loss(Builder& g, ValueId logits, ValueId targets, const Network
                       const BuildOptions& options) {
   const std::int64_t rows = checked_mul(options.batch, options.sequence);
   if (options.semantics == Semantics::kHuggingFace) {
-    // The labels are padded by one column, shifted and copied.
-    g.fresh({options.batch, options.sequence + 1}, DType::kInt64);
-    targets = g.fresh({options.batch, options.sequence}, DType::kInt64);
+    // The labels are padded by one column, shifted and made contiguous: one row already is.
+    const ValueId padded = g.fresh({options.batch, options.sequence + 1}, DType::kInt64);
+    targets = options.batch == 1 ? g.slice(padded, 1, 1, options.sequence + 1)
+                                 : g.fresh({options.batch, options.sequence}, DType::kInt64);
   }
   const ValueId scores =
       options.dtype != options.loss_dtype ? g.to(logits, options.loss_dtype) : logits;

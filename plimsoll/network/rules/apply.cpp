@@ -80,8 +80,9 @@ Tensor apply_one(Autograd& a, const Operation& op, std::vector<Tensor>& values) 
     case OpKind::kRmsNorm:
       return rms_norm(a, in(0), in(1));
     case OpKind::kGelu:
-    case OpKind::kGeluTanh:
       return gelu(a, in(0));
+    case OpKind::kGeluTanh:
+      return gelu_tanh(a, in(0));
     case OpKind::kSilu:
       return silu(a, in(0));
     case OpKind::kRelu:

@@ -53,7 +53,7 @@ Tensor gradient_like(Autograd& a, const Tensor& t) {
   return a.plain_view(dense, t.shape(), swapped(dense.strides(), 1, 2));
 }
 
-void flash_backward(Autograd& a, Node& node, Gradients&, Gradients& out) {
+void flash_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor k = a.unpack(node, kKey);
   const Tensor q = a.unpack(node, kQuery);
   const Tensor v = a.unpack(node, kValue);
@@ -68,6 +68,10 @@ void flash_backward(Autograd& a, Node& node, Gradients&, Gradients& out) {
   out[1] = gradient_like(a, k);
   out[2] = gradient_like(a, v);
   if (!a.facts.flash_scratch) return;
+  // The kernel reads the gradient in (B, T, heads, H) order.
+  const Tensor g = transposed(a, in[0], 1, 2);
+  Tensor copy;
+  if (!g.contiguous()) copy = a.scratch(g.shape(), g.dtype());
   const Tiles tiles = flash_tiles(q.size(2), k.size(2));
   const DType wide = accumulation_dtype(q.dtype());
   const Tensor scratch = a.scratch({a.facts.threads, 2 * tiles.queries * tiles.keys}, wide);
@@ -174,7 +178,7 @@ void add_mask(Autograd& a, Tensor& scores) {
 Tensor probabilities(Autograd& a, const Tensor& scaled_q, const Tensor& k, bool with_dropout) {
   Tensor scores;
   {
-    const Tensor scaled_k = transpose(a, mul_number(a, k), 2, 3);
+    const Tensor scaled_k = mul_number(a, transpose(a, k, 2, 3));
     scores = matmul4(a, scaled_q, scaled_k);
   }
   add_mask(a, scores);
@@ -207,9 +211,17 @@ AttentionKernel chosen_kernel(const LibraryFacts& facts, DType dtype, bool dropo
                                     : AttentionKernel::kMath;
 }
 
+namespace {
+
+// Flash kernels read heads as contiguous vectors; the library falls back to math otherwise.
+bool readable_by_flash(const Tensor& t) { return t.strides().back() == 1; }
+
+}  // namespace
+
 Tensor attention(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v,
                  AttentionKernel kernel, bool dropout) {
-  if (kernel == AttentionKernel::kMath) return math(a, q, k, v, dropout);
+  const bool flashable = readable_by_flash(q) && readable_by_flash(k) && readable_by_flash(v);
+  if (kernel == AttentionKernel::kMath || !flashable) return math(a, q, k, v, dropout);
   return flash(a, q, k, v, kernel == AttentionKernel::kEfficient);
 }
 

@@ -5,8 +5,8 @@
 
 namespace plimsoll::network::rules {
 
-// x [B, C, H, W], weight [O, C, 3, 3], bias [O] or null; stride 1, padding 1. Scratch of the
-// convolution library lies outside the allocator and is not counted.
+// x [B, C, H, W], weight [O, C, 3, 3], bias [O] or null; stride 1, padding 1. The copies that the
+// CPU's kernels make are counted [Note: Convolution kernels].
 Tensor conv2d(Autograd& a, const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 // 2x2 windows, stride 2; saves x and the indices (int64).

@@ -49,7 +49,25 @@ void mean_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   out[0] = with_number(a, expanded(a, in[0], node.dims), DType::kInt64);
 }
 
-// gelu, silu: gradient and input; relu: gradient and result.
+// The library lists relu's result before the gradient, which decides the layout of what comes out.
+void relu_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Tensor result = a.unpack(node, kSelf);
+  out[0] = pointwise(a, {&result, &in[0]});
+}
+
+// The exact gelu goes through oneDNN when x is contiguous: a gradient of another layout is reordered
+// in two copies.
+void gelu_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Tensor x = a.unpack(node, kSelf);
+  out[0] = pointwise(a, {&in[0], &x});
+  const bool reorders = a.facts.backend == Backend::kCpu && x.dtype() != DType::kFloat64 &&
+                        x.contiguous() && !in[0].contiguous();
+  if (!reorders) return;
+  const Tensor plain = a.scratch(x.shape(), x.dtype());
+  a.scratch(x.shape(), x.dtype());
+}
+
+// gelu (tanh), silu: gradient and input.
 void activation_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor saved = a.unpack(node, kSelf);
   out[0] = pointwise(a, {&in[0], &saved});
@@ -65,8 +83,17 @@ void native_dropout_backward(Autograd& a, Node& node, Gradients& in, Gradients& 
   out[0] = empty_like(a, in[0]);
 }
 
-Tensor activation(Autograd& a, const char* name, const Tensor& x) {
-  const Ref<Node> node = a.record(name, activation_backward, {&x});
+// A 16-bit mean is summed and divided in fp32: a wide sum, and a wide copy of x while it is summed.
+void narrow_mean(Autograd& a, const Tensor& x) {
+  Dims shape = x.shape();
+  shape[shape.size() - 1] = 1;
+  const Tensor wide_sum = a.scratch(shape, DType::kFloat32);
+  cast(a, x, DType::kFloat32);
+  in_place_with_number(a, wide_sum, DType::kInt64);
+}
+
+Tensor activation(Autograd& a, const char* name, Formula formula, const Tensor& x) {
+  const Ref<Node> node = a.record(name, formula, {&x});
   if (node) a.save_input(*node, kSelf, x);
   Tensor out = empty_like(a, x);
   return a.attach(node, out);
@@ -130,22 +157,31 @@ Tensor mean_last(Autograd& a, const Tensor& x) {
   const Ref<Node> node = a.record("Mean", mean_backward, {&x});
   if (node) node->dims = x.shape();
   Tensor out = sum_last(a, x);
-  in_place_with_number(a, out, DType::kInt64);  // divided by a count
+  if (size_of(x.dtype()) < 4 && a.facts.cast_operands) {
+    narrow_mean(a, x);
+  } else {
+    in_place_with_number(a, out, DType::kInt64);  // divided by a count
+  }
   return a.attach(node, out);
 }
 
-Tensor gelu(Autograd& a, const Tensor& x) { return activation(a, "Gelu", x); }
-Tensor silu(Autograd& a, const Tensor& x) { return activation(a, "Silu", x); }
+Tensor gelu(Autograd& a, const Tensor& x) { return activation(a, "Gelu", gelu_backward, x); }
+Tensor gelu_tanh(Autograd& a, const Tensor& x) {
+  return activation(a, "Gelu", activation_backward, x);
+}
+Tensor silu(Autograd& a, const Tensor& x) {
+  return activation(a, "Silu", activation_backward, x);
+}
 
 Tensor relu(Autograd& a, const Tensor& x) {
-  const Ref<Node> node = a.record("Relu", activation_backward, {&x});
+  const Ref<Node> node = a.record("Relu", relu_backward, {&x});
   Tensor out = empty_like(a, x);
   if (node) a.save_output(*node, kSelf, out);
   return a.attach(node, out);
 }
 
 Tensor relu_in_place(Autograd& a, Tensor& x) {
-  const Ref<Node> node = a.record("Relu", activation_backward, {&x});
+  const Ref<Node> node = a.record("Relu", relu_backward, {&x});
   if (node) a.save_output(*node, kSelf, x);
   return a.attach(node, x);
 }

@@ -14,7 +14,8 @@ Tensor neg(Autograd& a, const Tensor& x);
 Tensor pow2(Autograd& a, const Tensor& x);
 Tensor rsqrt(Autograd& a, const Tensor& x);
 Tensor mean_last(Autograd& a, const Tensor& x);  // over the last dimension, kept
-Tensor gelu(Autograd& a, const Tensor& x);
+Tensor gelu(Autograd& a, const Tensor& x);       // exact (erf)
+Tensor gelu_tanh(Autograd& a, const Tensor& x);  // tanh approximation
 Tensor silu(Autograd& a, const Tensor& x);
 Tensor relu(Autograd& a, const Tensor& x);
 Tensor relu_in_place(Autograd& a, Tensor& x);

@@ -133,16 +133,54 @@ Tensor sum_last(Autograd& a, const Tensor& t) {
   return a.empty(shape, t.dtype());
 }
 
+namespace {
+
+// How many separate stretches a reduction walks: dimensions sorted by stride, neighbours of the same
+// kind merged when the outer one continues the inner one.
+int reduced_runs(const Tensor& t, const std::array<bool, Dims::kCapacity>& reduced) {
+  std::array<std::size_t, Dims::kCapacity> order{};
+  std::size_t n = 0;
+  for (std::size_t i = t.rank(); i-- > 0;) {
+    if (t.size(i) == 1) continue;
+    std::size_t at = n++;
+    for (; at > 0 && t.strides()[order[at - 1]] > t.strides()[i]; --at) order[at] = order[at - 1];
+    order[at] = i;
+  }
+  int runs = 0;
+  bool open = false;          // the dimension before belongs to a reduced run
+  std::int64_t expected = 0;  // the stride at which that run goes on
+  for (std::size_t k = 0; k < n; ++k) {
+    const std::size_t i = order[k];
+    if (reduced[i] && !(open && t.strides()[i] == expected)) ++runs;
+    open = reduced[i];
+    expected = t.strides()[i] * t.size(i);
+  }
+  return runs;
+}
+
+// A 16-bit sum that takes more than one pass is kept in fp32 between them.
+void wide_sum(Autograd& a, const Tensor& t, const Dims& result,
+              const std::array<bool, Dims::kCapacity>& reduced) {
+  const bool narrow = size_of(t.dtype()) == 2 && a.facts.cast_operands;
+  if (!narrow || reduced_runs(t, reduced) < 2) return;
+  const Tensor sum = a.scratch(result, DType::kFloat32);
+  a.scratch(t.shape(), DType::kFloat32);
+}
+
+}  // namespace
+
 Tensor sum_to(Autograd& a, const Tensor& t, const Dims& shape) {
   const std::size_t leading = t.rank() - shape.size();
   Dims reduced = t.shape();
   bool sums = leading > 0;
+  std::array<bool, Dims::kCapacity> over{};
   for (std::size_t i = 0; i < t.rank(); ++i) {
-    const bool over = i < leading || (shape[i - leading] == 1 && t.size(i) != 1);
-    if (over) reduced[i] = 1;
-    sums = sums || over;
+    over[i] = i < leading || (shape[i - leading] == 1 && t.size(i) != 1);
+    if (over[i]) reduced[i] = 1;
+    sums = sums || over[i];
   }
   Tensor result = sums ? a.empty(reduced, t.dtype()) : t;
+  if (sums) wide_sum(a, t, reduced, over);
   return leading > 0 ? a.tracked_view(result, shape, contiguous_strides(shape)) : result;
 }
 

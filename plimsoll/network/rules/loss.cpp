@@ -5,17 +5,22 @@
 namespace plimsoll::network::rules {
 namespace {
 
-// A dense gradient of the whole table; a gradient that is not contiguous is copied first.
+// A dense gradient of the whole table; then a gradient that is not contiguous is copied.
 void embedding_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor ids = a.unpack(node, 0);
-  Tensor copy;
-  if (!in[0].contiguous()) copy = a.scratch(in[0].shape(), in[0].dtype());
   out[0] = a.empty(node.dims, in[0].dtype());
+  if (!in[0].contiguous()) a.scratch(in[0].shape(), in[0].dtype());
 }
 
-void log_softmax_backward(Autograd& a, Node& node, Gradients&, Gradients& out) {
+// The kernel reads rows: an operand that is not contiguous is copied for its duration.
+Tensor contiguous_copy(Autograd& a, const Tensor& t) {
+  return t.contiguous() ? Tensor() : a.scratch(t.shape(), t.dtype());
+}
+
+void log_softmax_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor result = a.unpack(node, 0);
   out[0] = a.empty(result.shape(), result.dtype());
+  const Tensor copy = contiguous_copy(a, in[0]);
 }
 
 void nll_loss_backward(Autograd& a, Node& node, Gradients&, Gradients& out) {
@@ -27,7 +32,8 @@ void nll_loss_backward(Autograd& a, Node& node, Gradients&, Gradients& out) {
 
 Tensor log_softmax(Autograd& a, const Tensor& x) {
   const Ref<Node> node = a.record("LogSoftmax", log_softmax_backward, {&x});
-  Tensor out = empty_like(a, x);
+  Tensor out = a.empty(x.shape(), x.dtype());
+  const Tensor copy = contiguous_copy(a, x);
   if (node) a.save_output(*node, 0, out);
   return a.attach(node, out);
 }

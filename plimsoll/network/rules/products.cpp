@@ -1,5 +1,7 @@
 #include "plimsoll/network/rules/products.hpp"
 
+#include <algorithm>
+
 #include "plimsoll/network/rules/kernels.hpp"
 #include "plimsoll/network/rules/views.hpp"
 
@@ -9,12 +11,45 @@ namespace {
 constexpr std::size_t kLeft = 0;
 constexpr std::size_t kRight = 1;
 
+// A matrix as BLAS sees it: sizes and strides of two dimensions.
+struct Matrix {
+  std::int64_t rows, columns, row_stride, column_stride;
+
+  Matrix transposed() const { return {columns, rows, column_stride, row_stride}; }
+};
+
+Matrix matrix_of(const Tensor& t, std::size_t first_dim) {
+  return {t.size(first_dim), t.size(first_dim + 1), t.strides()[first_dim],
+          t.strides()[first_dim + 1]};
+}
+
+// BLAS reads a matrix whose rows or columns are contiguous and at least as far apart as they are
+// long. A dimension of size 1 with a foreign stride fails that, and the operand is copied.
+bool readable_by_blas(const Matrix& m) {
+  const auto at_least_one = [](std::int64_t n) { return std::max<std::int64_t>(1, n); };
+  return (m.row_stride == 1 && m.column_stride >= at_least_one(m.rows)) ||
+         (m.column_stride == 1 && m.row_stride >= at_least_one(m.columns));
+}
+
+// The copies that a product makes after its output exists, on the CPU.
+void copy_operands(Autograd& a, const Matrix& x, const Matrix& y, DType dtype) {
+  if (a.facts.backend != Backend::kCpu) return;
+  Tensor left;
+  Tensor right;
+  // The product is computed as (y^T x^T)^T, so y is looked at first.
+  if (!readable_by_blas(y)) right = a.scratch({y.rows, y.columns}, dtype);
+  if (!readable_by_blas(x)) left = a.scratch({x.rows, x.columns}, dtype);
+}
+
 Tensor product(Autograd& a, const Tensor& x, const Tensor& y) {
   const std::int64_t rows = x.size(0);
   const std::int64_t columns = y.size(1);
   a.flops.matmul =
       checked_add(a.flops.matmul, checked_mul(checked_mul(2 * rows, columns), x.size(1)));
-  return a.empty({rows, columns}, promote({&x, &y}));
+  const DType dtype = promote({&x, &y});
+  Tensor out = a.empty({rows, columns}, dtype);
+  copy_operands(a, matrix_of(x, 0), matrix_of(y, 0), dtype);
+  return out;
 }
 
 // Is a matrix of these strides stored by columns?
@@ -65,17 +100,34 @@ void count_bmm(Autograd& a, const Dims& x, std::int64_t columns) {
   a.flops.attention_exact = checked_add(a.flops.attention_exact, flops);
 }
 
-void bmm_backward(Autograd& a, Node& node, Gradients&, Gradients& out) {
+// One step of a batched product: which operands are copied, and how often.
+void copy_batch_operands(Autograd& a, std::int64_t batches, const Matrix& x, const Matrix& y,
+                         DType dtype) {
+  constexpr std::int64_t kSmallProduct = 400;  // below, a plain loop reads any strides
+  if (checked_mul(checked_mul(x.rows, x.columns), y.columns) < kSmallProduct) return;
+  const auto batched_blas_reads = [](const Matrix& m) {
+    return (m.column_stride == 1 && (m.rows == 1 || m.row_stride >= m.columns)) ||
+           (m.row_stride == 1 && (m.columns == 1 || m.column_stride >= m.rows));
+  };
+  if (batched_blas_reads(x) && batched_blas_reads(y)) return;
+  for (std::int64_t i = 0; i < batches; ++i) copy_operands(a, x, y, dtype);
+}
+
+Tensor batched_product(Autograd& a, const Tensor& x, const Tensor& y, bool transpose_x,
+                       bool transpose_y) {
+  const Matrix left = transpose_x ? matrix_of(x, 1).transposed() : matrix_of(x, 1);
+  const Matrix right = transpose_y ? matrix_of(y, 1).transposed() : matrix_of(y, 1);
+  count_bmm(a, {x.size(0), left.rows, left.columns}, right.columns);
+  Tensor out = a.empty({x.size(0), left.rows, right.columns}, x.dtype());
+  copy_batch_operands(a, x.size(0), left, right, x.dtype());
+  return out;
+}
+
+void bmm_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor y = a.unpack(node, kRight);
   const Tensor x = a.unpack(node, kLeft);
-  if (node.wants(1)) {
-    out[1] = a.empty(y.shape(), y.dtype());
-    count_bmm(a, {x.size(0), x.size(2), x.size(1)}, y.size(2));
-  }
-  if (node.wants(0)) {
-    out[0] = a.empty(x.shape(), x.dtype());
-    count_bmm(a, {x.size(0), x.size(1), y.size(2)}, x.size(2));
-  }
+  if (node.wants(1)) out[1] = batched_product(a, x, in[0], true, false);
+  if (node.wants(0)) out[0] = batched_product(a, in[0], y, false, true);
 }
 
 }  // namespace
@@ -104,27 +156,58 @@ Tensor addmm(Autograd& a, const Tensor& bias, const Tensor& x, const Tensor& y) 
 
 Tensor bmm(Autograd& a, const Tensor& x, const Tensor& y) {
   const Ref<Node> node = a.record("Bmm", bmm_backward, {&x, &y});
-  if (node) {
-    a.save_input(*node, kRight, y);
-    a.save_input(*node, kLeft, x);
-  }
-  count_bmm(a, x.shape(), y.size(2));
-  Tensor out = a.empty({x.size(0), x.size(1), y.size(2)}, x.dtype());
+  if (node && node->wants(0)) a.save_input(*node, kRight, y);
+  if (node && node->wants(1)) a.save_input(*node, kLeft, x);
+  Tensor out = batched_product(a, x, y, false, false);
   return a.attach(node, out);
 }
 
-Tensor linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& bias) {
-  Dims out_shape = x.shape();
-  out_shape[out_shape.size() - 1] = w.size(0);
-  const Dims rows{-1, x.shape().back()};
-  if (!bias) {
-    const Tensor wt = transpose(a, w, 0, 1);
-    if (x.rank() == 2) return mm(a, x, wt);
-    return unsafe_view(a, mm(a, reshape(a, x, rows), wt), out_shape);
+namespace {
+
+// Can all dimensions but the last be merged without a copy?
+bool rows_are_uniform(const Tensor& t) {
+  for (std::size_t i = 0; i + 2 < t.rank(); ++i) {
+    if (t.strides()[i] != t.strides()[i + 1] * t.size(i + 1)) return false;
   }
+  return true;
+}
+
+// at::matmul of x [..., in] and a matrix [in, out]: one large product, unless the matrix is frozen
+// and merging x's rows would copy them; then a batched product with the matrix expanded.
+Tensor matmul_matrix(Autograd& a, const Tensor& x, const Tensor& matrix) {
+  if (x.rank() == 2) return mm(a, x, matrix);
+  Dims out_shape = x.shape();
+  out_shape[out_shape.size() - 1] = matrix.size(1);
+  const bool matrix_learns = a.grad_mode && matrix.needs_grad();
+  if (matrix_learns || x.elements() == 0 || rows_are_uniform(x)) {
+    return unsafe_view(a, mm(a, reshape(a, x, {-1, x.shape().back()}), matrix), out_shape);
+  }
+  check(x.rank() == 3, "a batched product of more than three dimensions");
+  const Dims batched{x.size(0), matrix.size(0), matrix.size(1)};
+  const Tensor left = reshape(a, expand(a, x, x.shape()), x.shape());
+  const Tensor wide = a.tracked_view(matrix, batched, {0, matrix.strides()[0], matrix.strides()[1]});
+  return unsafe_view(a, bmm(a, left, reshape(a, wide, batched)), out_shape);
+}
+
+void add_bias_backward(Autograd&, Node& node, Gradients& in, Gradients& out) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (node.wants(i)) out[i] = in[0];
+  }
+}
+
+}  // namespace
+
+Tensor linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& bias) {
+  if (!bias) return matmul_matrix(a, x, transpose(a, w, 0, 1));
   if (x.rank() == 2) return addmm(a, bias, x, transpose(a, w, 0, 1));
-  const Tensor x2 = reshape(a, x, rows);
-  return view(a, addmm(a, bias, x2, transpose(a, w, 0, 1)), out_shape);
+  if (x.rank() == 3 && x.contiguous()) {
+    const Tensor rows = reshape(a, x, {-1, x.shape().back()});
+    const Tensor product = addmm(a, bias, rows, transpose(a, w, 0, 1));
+    return view(a, product, {x.size(0), x.size(1), w.size(0)});
+  }
+  Tensor out = matmul_matrix(a, x, transpose(a, w, 0, 1));
+  const Ref<Node> node = a.record("AddBias", add_bias_backward, {&out, &bias});  // in place
+  return a.attach(node, out);
 }
 
 Tensor matmul4(Autograd& a, const Tensor& x, const Tensor& y) {

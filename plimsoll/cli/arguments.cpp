@@ -1,0 +1,121 @@
+#include "plimsoll/cli/arguments.hpp"
+
+#include <algorithm>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace plimsoll::cli {
+namespace {
+
+// Everything is read as text: CLI11's own conversions accept "0x10" and "1e3" for whole numbers.
+struct Parser {
+  CLI::App app;
+  std::string positional;
+  std::map<std::string, std::string> texts;
+  std::map<std::string, bool> flags;
+
+  explicit Parser(const Syntax& syntax) : app(syntax.summary, "plimsoll " + syntax.name) {
+    app.set_help_flag();
+    app.allow_extras();
+    if (!syntax.positional.empty()) app.add_option(syntax.positional, positional);
+    for (const Option& option : syntax.options) {
+      if (option.value.empty()) {
+        app.add_flag(option.name, flags[option.name]);
+      } else {
+        app.add_option(option.name, texts[option.name]);
+      }
+    }
+  }
+};
+
+tl::unexpected<Error> unknown_option(const Syntax& syntax, const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string> names = {"--help"};
+  for (const Option& option : syntax.options) names.push_back(option.name);
+  const std::string near = nearest_name(name.substr(0, 64), names);
+  if (near == name) return fail(name, "stands behind `--`, where options are not read");
+  return fail(name, fmt::format("is no option of plimsoll {}", syntax.name),
+              near.empty() ? fmt::format("plimsoll {} --help lists them", syntax.name)
+                           : "nearest name: " + near);
+}
+
+bool is_flag(const Syntax& syntax, std::string_view name) {
+  return std::any_of(syntax.options.begin(), syntax.options.end(), [&](const Option& option) {
+    return option.name == name && option.value.empty();
+  });
+}
+
+// CLI11 would take the next word as the value of "--batch=", and "--json=3" for "--json".
+Result<void> check_values(const Syntax& syntax, const std::vector<std::string>& arguments) {
+  for (const std::string& word : arguments) {
+    if (word == "--") return {};
+    const std::size_t equals = word.find('=');
+    if (!word.starts_with("--") || equals == std::string::npos) continue;
+    const std::string name = word.substr(0, equals);
+    if (is_flag(syntax, name)) return fail(name, "takes no value");
+    if (equals + 1 == word.size()) return fail(name, "has an empty value");
+  }
+  return {};
+}
+
+Result<void> check_extras(const Syntax& syntax, const std::vector<std::string>& extras) {
+  for (const std::string& word : extras) {
+    if (word.size() > 1 && word[0] == '-' && word != "--") return unknown_option(syntax, word);
+  }
+  for (const std::string& word : extras) {
+    if (word == "--") continue;
+    const std::string expected = syntax.positional.empty() ? "none" : "one " + syntax.positional;
+    return fail(syntax.name,
+                fmt::format("unexpected argument \"{}\", expected {}", word, expected));
+  }
+  return {};
+}
+
+// "--batch: 1 required TEXT missing" or "--batch: At Most 1 required but received 2".
+tl::unexpected<Error> mismatch(std::string_view message) {
+  const bool missing = message.ends_with("missing");
+  return fail(std::string(message.substr(0, message.find(':'))),
+              missing ? "has no value" : "is given more than once");
+}
+
+Result<void> run_parser(Parser& parser, const Syntax& syntax,
+                        const std::vector<std::string>& arguments) {
+  try {
+    // CLI11 takes the words from the back.
+    parser.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ArgumentMismatch& error) {
+    return mismatch(error.what());
+  } catch (const CLI::ParseError& error) {
+    return fail(syntax.name, error.what(), fmt::format("plimsoll {} --help", syntax.name));
+  }
+  return check_extras(syntax, parser.app.remaining());
+}
+
+}  // namespace
+
+const std::string* Given::find(const std::string& option) const {
+  const auto found = values.find(option);
+  return found == values.end() ? nullptr : &found->second;
+}
+
+Result<Given> parse_arguments(const Syntax& syntax, const std::vector<std::string>& arguments) {
+  if (auto ok = check_values(syntax, arguments); !ok) return tl::unexpected(ok.error());
+  Parser parser(syntax);
+  if (auto ok = run_parser(parser, syntax, arguments); !ok) return tl::unexpected(ok.error());
+  Given given;
+  given.positional = parser.positional;
+  if (!syntax.positional.empty() && parser.app.count(syntax.positional) == 0) {
+    return fail(syntax.name, fmt::format("{} is missing", syntax.positional),
+                fmt::format("plimsoll {} --help", syntax.name));
+  }
+  for (const auto& [name, text] : parser.texts) {
+    if (parser.app.count(name) > 0) given.values[name] = text;
+  }
+  for (const auto& [name, set] : parser.flags) {
+    if (set) given.values[name] = "";
+  }
+  return given;
+}
+
+}  // namespace plimsoll::cli

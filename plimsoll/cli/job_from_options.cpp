@@ -1,0 +1,277 @@
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "plimsoll/cli/job_options.hpp"
+#include "plimsoll/cli/values.hpp"
+
+namespace plimsoll::cli {
+namespace {
+
+using network::AttentionKernel;
+using network::Backend;
+using network::Checkpoint;
+using network::DType;
+using network::Family;
+using network::NetworkSpec;
+using network::Semantics;
+using plan::Job;
+using plan::Optimizer;
+using plan::OptimizerImpl;
+using plan::Precision;
+
+template <class T>
+struct Named {
+  std::string_view name;
+  T value;
+};
+
+constexpr Named<Precision> kPrecisions[] = {{"fp64", Precision::kFp64},
+                                            {"fp32", Precision::kFp32},
+                                            {"bf16", Precision::kBf16},
+                                            {"mixed", Precision::kMixed}};
+constexpr std::string_view kLaterPrecisions[] = {"fp16", "autocast", "zero-paper", "megatron"};
+
+constexpr Named<Optimizer> kOptimizers[] = {{"adamw", Optimizer::kAdamW},
+                                            {"sgd", Optimizer::kSgd},
+                                            {"sgd-momentum", Optimizer::kSgdMomentum},
+                                            {"lion", Optimizer::kLion}};
+constexpr std::string_view kLaterOptimizers[] = {"adafactor", "adamw-8bit"};
+
+constexpr Named<OptimizerImpl> kOptimizerImpls[] = {{"plimsoll", OptimizerImpl::kPlimsoll},
+                                                    {"torch-python", OptimizerImpl::kTorchPython},
+                                                    {"torch-cpp", OptimizerImpl::kTorchCpp},
+                                                    {"torch-fused", OptimizerImpl::kTorchFused}};
+
+using MaybeKernel = std::optional<AttentionKernel>;
+constexpr Named<MaybeKernel> kAttentions[] = {{"auto", std::nullopt},
+                                              {"flash", AttentionKernel::kFlash},
+                                              {"efficient", AttentionKernel::kEfficient},
+                                              {"math", AttentionKernel::kMath}};
+constexpr std::string_view kLaterAttentions[] = {"eager"};
+
+constexpr Named<Checkpoint> kCheckpoints[] = {{"none", Checkpoint::kNone},
+                                              {"block", Checkpoint::kBlock}};
+constexpr std::string_view kLaterCheckpoints[] = {"matmuls"};
+
+constexpr Named<Semantics> kSemantics[] = {{"plimsoll", Semantics::kPlimsoll},
+                                           {"hf", Semantics::kHuggingFace}};
+constexpr Named<Backend> kBackends[] = {{"cpu", Backend::kCpu}, {"cuda", Backend::kCuda}};
+constexpr Named<bool> kTargets[] = {{"separate", false}, {"shared", true}};
+
+constexpr Named<DType> kDtypes[] = {
+    {"fp64", DType::kFloat64}, {"fp32", DType::kFloat32}, {"bf16", DType::kBFloat16}};
+constexpr std::string_view kLaterDtypes[] = {"fp16"};
+
+// Options of the contract of which this version knows one value or none.
+struct OneValue {
+  std::string_view option;
+  std::string_view value;  // "" : none
+  std::string_view why;
+};
+constexpr OneValue kOneValues[] = {
+    {"--mode", "train", "prefill and decode are not in this version"},
+    {"--ranks", "1", "more ranks are not in this version"},
+    {"--zero", "0", "sharding is not in this version"},
+    {"--device", "none", "verdicts about devices are not in this version"},
+    {"--reserve", "0", "verdicts about devices are not in this version"},
+    {"--context", "", "decoding is not in this version"},
+    {"--kv-dtype", "", "decoding is not in this version"},
+};
+
+// Reads options one by one and keeps the first problem, like formats::ConfigReader: after it every
+// read returns a harmless value.
+class JobReader {
+ public:
+  JobReader(const Given& given, const NetworkSpec& spec) : given_(given), spec_(spec) {}
+
+  Result<Job> read() {
+    read_sizes();
+    read_precision();
+    read_optimizer();
+    read_network_choices();
+    read_overridden_dtypes();
+    read_single_values();
+    if (error_) return tl::unexpected<Error>(*error_);
+    if (auto valid = plan::validate(job_, spec_); !valid) return tl::unexpected(valid.error());
+    assume_kernel();
+    return std::move(job_);
+  }
+
+ private:
+  bool is_image() const { return spec_.family == Family::kCnn; }
+
+  void refuse(const std::string& option, std::string what, std::string hint = {}) {
+    if (!error_) error_ = Error{option, std::move(what), std::move(hint)};
+  }
+
+  // "--batch" and "1" -> "batch 1: not given".
+  void assume(std::string_view option, std::string_view value, std::string_view more = {}) {
+    job_.assumptions.push_back(fmt::format("{} {}: not given{}", option.substr(2), value, more));
+  }
+
+  std::int64_t whole(const std::string& option, std::int64_t standard, std::int64_t most) {
+    const std::string* text = given_.find(option);
+    if (text == nullptr) {
+      assume(option, fmt::format("{}", standard));
+      return standard;
+    }
+    const auto value = parse_whole(option, *text, 1, most);
+    if (value) return *value;
+    if (!error_) error_ = value.error();
+    return standard;
+  }
+
+  // The value of `option` among `known`; `later` are names of the contract that are yet to come.
+  template <class T>
+  std::optional<T> find(const std::string& option, std::span<const Named<T>> known,
+                        std::span<const std::string_view> later = {}) {
+    const std::string* text = given_.find(option);
+    if (text == nullptr) return std::nullopt;
+    std::vector<std::string> names;
+    for (const Named<T>& one : known) {
+      if (one.name == *text) return one.value;
+      names.emplace_back(one.name);
+    }
+    const std::string expected = fmt::format("expected {}", fmt::join(names, ", "));
+    if (std::find(later.begin(), later.end(), *text) != later.end()) {
+      refuse(option, fmt::format("{} is not in this version, {}", *text, expected));
+      return std::nullopt;
+    }
+    const std::string near = nearest_name(text->substr(0, 64), names);
+    refuse(option, fmt::format("{}, {}", in_quotes(*text), expected),
+           near.empty() ? "" : "nearest name: " + near);
+    return std::nullopt;
+  }
+
+  template <class T>
+  T choice(const std::string& option, std::span<const Named<T>> known, std::string_view standard,
+           std::span<const std::string_view> later = {}) {
+    if (!given_.has(option)) assume(option, standard);
+    if (const auto value = find<T>(option, known, later)) return *value;
+    return std::find_if(known.begin(), known.end(),
+                        [&](const Named<T>& one) { return one.name == standard; })
+        ->value;
+  }
+
+  void read_single_values() {
+    for (const OneValue& one : kOneValues) {
+      const std::string option(one.option);
+      const std::string* text = given_.find(option);
+      if (text == nullptr) {
+        if (!one.value.empty() && option != "--reserve") assume(option, one.value);
+      } else if (one.value.empty()) {
+        refuse(option, std::string(one.why));
+      } else if (*text != one.value) {
+        refuse(option, fmt::format("{}, expected {}: {}", in_quotes(*text), one.value, one.why));
+      }
+    }
+  }
+
+  void read_sizes() {
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
+    job_.batch = whole("--batch", 1, kMost);
+    if (!is_image()) {
+      read_sequence(kMost);
+    } else if (given_.has("--seq")) {
+      refuse("--seq", "an image network reads no tokens, expected no --seq");
+    }
+    job_.accumulate = static_cast<std::int32_t>(whole("--accumulate", 1, 65536));
+    job_.threads = static_cast<int>(whole("--threads", 1, 4096));
+  }
+
+  void read_sequence(std::int64_t most) {
+    constexpr std::int64_t kStandard = 4096;
+    if (given_.has("--seq")) {
+      job_.sequence = whole("--seq", 1, most);
+      return;
+    }
+    const bool inline_model = spec_.family == Family::kMiniGpt;
+    job_.sequence = inline_model ? spec_.positions : std::min(spec_.positions, kStandard);
+    const bool shortened = job_.sequence < spec_.positions;
+    assume("--seq", fmt::format("{}", job_.sequence),
+           shortened ? fmt::format(", the model reads up to {}", spec_.positions) : "");
+  }
+
+  void read_precision() {
+    job_.precision = choice<Precision>("--precision", kPrecisions, "fp32", kLaterPrecisions);
+    job_.state_dtype = find<DType>("--state-dtype", kDtypes, kLaterDtypes);
+    job_.loss_dtype = find<DType>("--loss-dtype", kDtypes, kLaterDtypes);
+  }
+
+  void read_optimizer() {
+    job_.optimizer = choice<Optimizer>("--optimizer", kOptimizers, "adamw", kLaterOptimizers);
+    job_.optimizer_impl = choice<OptimizerImpl>("--optimizer-impl", kOptimizerImpls, "plimsoll");
+  }
+
+  void read_network_choices() {
+    job_.semantics = choice<Semantics>("--semantics", kSemantics, "plimsoll");
+    job_.backend = choice<Backend>("--backend", kBackends, "cpu");
+    job_.checkpoint = choice<Checkpoint>("--checkpoint", kCheckpoints, "none", kLaterCheckpoints);
+    job_.shared_targets = choice<bool>("--targets", kTargets, "separate");
+    job_.hold_logits = given_.has("--hold-logits");
+    if (!job_.hold_logits) assume("--hold-logits", "off");
+    if (is_image() && given_.has("--attention")) {
+      refuse("--attention", "an image network has no attention, expected no --attention");
+    }
+    job_.attention =
+        find<MaybeKernel>("--attention", kAttentions, kLaterAttentions).value_or(std::nullopt);
+    read_dropout();
+  }
+
+  void read_dropout() {
+    if (const std::string* text = given_.find("--dropout")) {
+      const auto value = parse_probability("--dropout", *text);
+      if (value) job_.dropout = *value;
+      if (!value && !error_) error_ = value.error();
+      return;
+    }
+    const bool asked = spec_.config_dropout > 0;
+    assume("--dropout", "0",
+           asked ? fmt::format(", the config says {}", spec_.config_dropout) : "");
+  }
+
+  // Known only when the recipe is.
+  void read_overridden_dtypes() {
+    const plan::Recipe recipe = job_.recipe();
+    expect_dtype("--master-dtype",
+                 recipe.master ? network::name(*recipe.master) : std::string_view("none"));
+    expect_dtype("--grad-dtype", network::name(recipe.accumulator.value_or(recipe.compute)));
+  }
+
+  void expect_dtype(const std::string& option, std::string_view recipes) {
+    const std::string* text = given_.find(option);
+    if (text == nullptr || *text == recipes) return;
+    refuse(option, fmt::format("{}, expected {}: other dtypes than the recipe's are not in this "
+                               "version",
+                               in_quotes(*text), recipes));
+  }
+
+  void assume_kernel() {
+    if (is_image() || job_.attention) return;
+    const std::string_view kernel = network::name(job_.kernel());
+    if (!given_.has("--attention")) {
+      assume("--attention", kernel);
+    } else {
+      job_.assumptions.push_back(fmt::format("attention auto: the library takes {}", kernel));
+    }
+  }
+
+  const Given& given_;
+  const NetworkSpec& spec_;
+  Job job_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Result<Job> make_job(const Given& given, const NetworkSpec& spec) {
+  return JobReader(given, spec).read();
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,39 @@
+#include "plimsoll/cli/job_options.hpp"
+
+namespace plimsoll::cli {
+
+std::vector<Option> job_options() {
+  const std::string job = "Job";
+  const std::string run = "Whose run";
+  const std::string later = "One value in this version";
+  return {
+      {"--batch", "N", "rows of a micro-batch (1)", job},
+      {"--seq", "N", "tokens per row (the model's positions, at most 4096)", job},
+      {"--accumulate", "N", "micro-batches per step (1)", job},
+      {"--precision", "NAME", "fp64, fp32, bf16, mixed (fp32)", job},
+      {"--state-dtype", "DTYPE", "of optimizer states: fp64, fp32, bf16 (the recipe's)", job},
+      {"--loss-dtype", "DTYPE", "of logits in the loss: fp64, fp32, bf16 (the recipe's)", job},
+      {"--optimizer", "NAME", "adamw, sgd, sgd-momentum, lion (adamw)", job},
+      {"--optimizer-impl", "NAME", "plimsoll, torch-python, torch-cpp, torch-fused (plimsoll)",
+       job},
+      {"--attention", "NAME", "auto, flash, efficient, math (auto: what the library takes)", job},
+      {"--checkpoint", "NAME", "recompute activations: none, block (none)", job},
+      {"--dropout", "P", "probability (0)", job},
+      {"--hold-logits", "", "the caller keeps the logits until the step ends", job},
+      {"--targets", "NAME", "separate, shared: targets are the inputs (separate)", job},
+      {"--semantics", "NAME", "plimsoll, hf: whose operations (plimsoll)", run},
+      {"--backend", "NAME", "cpu, cuda: whose library facts (cpu)", run},
+      {"--threads", "N", "threads of CPU kernels, which decide their scratch (1)", run},
+      {"--mode", "NAME", "train", later},
+      {"--ranks", "R", "1", later},
+      {"--zero", "STAGE", "0", later},
+      {"--device", "NAME", "none", later},
+      {"--reserve", "BYTES", "0", later},
+      {"--master-dtype", "DTYPE", "the recipe's", later},
+      {"--grad-dtype", "DTYPE", "the recipe's", later},
+      {"--context", "N", "for decoding, which is not in this version", later},
+      {"--kv-dtype", "DTYPE", "for decoding, which is not in this version", later},
+  };
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,21 @@
+// The options that describe a job, the same for every command that plans or runs one.
+#pragma once
+
+#include <vector>
+
+#include "plimsoll/base/error.hpp"
+#include "plimsoll/cli/command.hpp"
+#include "plimsoll/network/spec.hpp"
+#include "plimsoll/plan/job.hpp"
+
+namespace plimsoll::cli {
+
+// The frozen list, in the order of the help.
+std::vector<Option> job_options();
+
+// The job that the options describe for this model; settings that were not given are chosen and
+// listed in its assumptions. Has passed plan::validate(). Refused with exit code 2: unknown values
+// (with the nearest name), and values of the contract that this version cannot do.
+Result<plan::Job> make_job(const Given& given, const network::NetworkSpec& spec);
+
+}  // namespace plimsoll::cli

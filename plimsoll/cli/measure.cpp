@@ -1,0 +1,126 @@
+// plimsoll measure MODEL: calculated, dry-run and measured figures, their differences and causes.
+#include "plimsoll/cli/measure.hpp"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/cli/command.hpp"
+#include "plimsoll/cli/job_options.hpp"
+#include "plimsoll/cli/values.hpp"
+#include "plimsoll/formats/model_source.hpp"
+#include "plimsoll/report/parameters.hpp"
+
+namespace plimsoll::cli {
+namespace {
+
+Result<std::optional<report::SweepAxis>> read_sweep(const Given& given) {
+  const std::string* text = given.find("--sweep");
+  if (text == nullptr) return std::nullopt;
+  for (auto axis : {report::SweepAxis::kSequence, report::SweepAxis::kWidth}) {
+    if (*text == report::name(axis)) return axis;
+  }
+  return fail("--sweep", fmt::format("{}, expected seq or width", in_quotes(*text)));
+}
+
+Result<MeasureOptions> read_options(const Given& given) {
+  MeasureOptions options;
+  options.fit_batch = given.has("--fit-batch");
+  options.families = given.has("--families");
+  const auto sweep = read_sweep(given);
+  if (!sweep) return tl::unexpected(sweep.error());
+  options.sweep = *sweep;
+  if (const std::string* text = given.find("--bisect")) {
+    const auto bytes = parse_size("--bisect", *text);
+    if (!bytes) return tl::unexpected(bytes.error());
+    options.bisect_bytes = *bytes;
+  }
+  if (const std::string* text = given.find("--steps")) {
+    const auto steps = parse_whole("--steps", *text, 2, 1000);
+    if (!steps) return tl::unexpected(steps.error());
+    options.steps = static_cast<std::int32_t>(*steps);
+  }
+  return options;
+}
+
+// Asks the engine for one study and stores what it gives.
+class Studies {
+ public:
+  Studies(report::Measurement& measurement, const MeasureOptions& options, Progress& progress)
+      : m_(measurement), options_(options), progress_(progress) {}
+
+  template <class Study, class Target>
+  void run(bool wanted, Study study, Target& target) {
+    if (!wanted || error_) return;
+    auto result = study(m_.spec, m_.job, options_, progress_);
+    if (result) {
+      target = std::move(*result);
+    } else {
+      error_ = result.error();
+    }
+  }
+
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  report::Measurement& m_;
+  const MeasureOptions& options_;
+  Progress& progress_;
+  std::optional<Error> error_;
+};
+
+Result<report::Measurement> measure(network::NetworkSpec spec, plan::Job job,
+                                    const MeasureOptions& options) {
+  report::Measurement m;
+  const report::Parameters parameters = report::parameters_of(spec);
+  m.parameters = parameters.count;
+  m.parameter_tensors = parameters.tensors;
+  m.spec = std::move(spec);
+  m.job = std::move(job);
+  LinePrinter progress(STDERR_FILENO);
+  Studies studies(m, options, progress);
+  studies.run(true, reconcile, m.reconciliation);
+  studies.run(options.fit_batch, measure_fit_batch, m.fit_batch);
+  studies.run(options.families, measure_families, m.families);
+  studies.run(options.sweep.has_value(), measure_sweep, m.sweep);
+  studies.run(options.bisect_bytes.has_value(), measure_bisect, m.bisect);
+  if (studies.error()) return tl::unexpected<Error>(*studies.error());
+  return m;
+}
+
+Result<Output> run(const Given& given, const TextStyle& style) {
+  const auto spec = formats::load_model(given.positional);
+  if (!spec) return tl::unexpected(spec.error());
+  const auto job = make_job(given, *spec);
+  if (!job) return tl::unexpected(job.error());
+  const auto options = read_options(given);
+  if (!options) return tl::unexpected(options.error());
+  const auto measurement = measure(*spec, *job, *options);
+  if (!measurement) return tl::unexpected(measurement.error());
+  const bool named = report::unnamed_differences(measurement->reconciliation).empty();
+  Output output;
+  output.code = named ? ExitCode::kOk : ExitCode::kCheckFailed;
+  output.text = given.has("--json") ? report::json_text(report::measurement_json(*measurement))
+                                    : report::measurement_text(*measurement, style);
+  return output;
+}
+
+}  // namespace
+
+Command measure_command() {
+  Syntax syntax{"measure", "calculated against dry-run and measured, line by line", "MODEL",
+                job_options()};
+  const std::string studies = "Studies beside the comparison";
+  syntax.options.push_back({"--fit-batch", "", "fit A = A0 + k B over batches", studies});
+  syntax.options.push_back(
+      {"--families", "", "saved tensors by shape, constant and growing", studies});
+  syntax.options.push_back({"--sweep", "AXIS", "A over seq or width", studies});
+  syntax.options.push_back(
+      {"--bisect", "SIZE", "largest batch of the real run within SIZE (24GiB)", studies});
+  syntax.options.push_back({"--steps", "N", "steps of each run (3)"});
+  syntax.options.push_back({"--json", "", "JSON of schema plimsoll.measure/1"});
+  return {std::move(syntax), run};
+}
+
+}  // namespace plimsoll::cli

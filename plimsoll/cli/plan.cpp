@@ -1,0 +1,38 @@
+// plimsoll plan MODEL: budget and timeline of a training step.
+#include "plimsoll/plan/plan.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/cli/command.hpp"
+#include "plimsoll/cli/job_options.hpp"
+#include "plimsoll/formats/model_source.hpp"
+#include "plimsoll/report/plan_json.hpp"
+#include "plimsoll/report/plan_text.hpp"
+
+namespace plimsoll::cli {
+namespace {
+
+Result<Output> run(const Given& given, const TextStyle& style) {
+  const auto spec = formats::load_model(given.positional);
+  if (!spec) return tl::unexpected(spec.error());
+  const auto job = make_job(given, *spec);
+  if (!job) return tl::unexpected(job.error());
+  const auto plan = plan::make_plan(*spec, *job);
+  if (!plan) return tl::unexpected(plan.error());
+  if (given.has("--json")) return Output{report::json_text(report::plan_json(*plan))};
+  const bool first = given.has("--first-step");
+  return Output{report::plan_text(
+      *plan, first ? report::ShownStep::kFirst : report::ShownStep::kSteady, style)};
+}
+
+}  // namespace
+
+Command plan_command() {
+  Syntax syntax{"plan", "budget and timeline of a training step, without running it", "MODEL",
+                job_options()};
+  syntax.options.push_back({"--first-step", "", "show the first step instead of the steady one"});
+  syntax.options.push_back({"--json", "", "JSON of schema plimsoll.plan/1, both steps"});
+  return {std::move(syntax), run};
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,25 @@
+// Values of options: whole numbers, probabilities, sizes. Each refusal says what was expected.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "plimsoll/base/error.hpp"
+
+namespace plimsoll::cli {
+
+// A whole number from `least` to `most` in decimal digits. No exponents, no "1k", no fractions.
+Result<std::int64_t> parse_whole(const std::string& option, std::string_view text,
+                                 std::int64_t least, std::int64_t most);
+
+// 0 <= p < 1, as a decimal fraction.
+Result<double> parse_probability(const std::string& option, std::string_view text);
+
+// Bytes: "24GiB" (2^30), "24GB" (1e9), the same with K, M, T, or digits alone.
+Result<std::int64_t> parse_size(const std::string& option, std::string_view text);
+
+// `text` in quotes, cut when long.
+std::string in_quotes(std::string_view text);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,176 @@
+#include "plimsoll/report/job.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/base/number_text.hpp"
+#include "plimsoll/base/table.hpp"
+
+namespace plimsoll::report {
+namespace {
+
+using network::Family;
+using network::NetworkSpec;
+using plan::Job;
+
+constexpr std::string_view kNotGiven = ": not given";
+
+bool is_image(const NetworkSpec& spec) { return spec.family == Family::kCnn; }
+
+std::string whose_run(const Job& job) {
+  const bool own = job.semantics == network::Semantics::kPlimsoll;
+  std::string threads;
+  if (job.backend == network::Backend::kCpu) {
+    threads = fmt::format(", {} thread{}", job.threads, job.threads == 1 ? "" : "s");
+  }
+  return fmt::format("One training step per rank, in {} operations on {}{}",
+                     own ? "plimsoll's" : "transformers'", job.facts().library, threads);
+}
+
+std::string dtype_text(const Job& job) {
+  const plan::Recipe recipe = job.recipe();
+  std::string text(plan::name(job.precision));
+  if (job.state_dtype) text += fmt::format(", states {}", network::name(recipe.state));
+  if (job.loss_dtype) text += fmt::format(", loss {}", network::name(recipe.loss));
+  return text;
+}
+
+std::string settings(const NetworkSpec& spec, const Job& job) {
+  std::string text = is_image(spec) ? fmt::format("batch {}", job.batch)
+                                    : fmt::format("batch {} x {} tokens", job.batch, job.sequence);
+  if (job.accumulate > 1) text += fmt::format(" x {} micro-batches", job.accumulate);
+  text += fmt::format(", {}, {}", dtype_text(job), plan::name(job.optimizer));
+  if (job.optimizer_impl != plan::OptimizerImpl::kPlimsoll) {
+    text += fmt::format(" of {}", plan::name(job.optimizer_impl));
+  }
+  if (!is_image(spec)) text += fmt::format(", attention {}", network::name(job.kernel()));
+  if (job.checkpoint != network::Checkpoint::kNone) {
+    text += fmt::format(", checkpoint {}", network::name(job.checkpoint));
+  }
+  if (job.dropout > 0) text += fmt::format(", dropout {}", job.dropout);
+  if (job.hold_logits) text += ", logits held";
+  if (job.shared_targets) text += ", targets are the inputs";
+  return text;
+}
+
+// "- text" with a hanging indent.
+std::string item(const std::string& text, const TextStyle& style) {
+  return "  - " + wrapped(text, 4, 4, style.width) + "\n";
+}
+
+Json dtype_or_null(const std::optional<network::DType>& dtype) {
+  return dtype ? Json(network::name(*dtype)) : Json(nullptr);
+}
+
+void add_image_sizes(Json& model, const NetworkSpec& spec) {
+  model["channels"] = spec.channels;
+  model["image"] = spec.image;
+  model["classes"] = spec.classes;
+  model["batch_norm"] = spec.batch_norm;
+}
+
+void add_transformer_sizes(Json& model, const NetworkSpec& spec) {
+  model["width"] = spec.width;
+  model["layers"] = spec.layers;
+  model["heads"] = spec.heads;
+  model["kv_heads"] = spec.kv_heads;
+  model["head_dim"] = spec.head_dim;
+  model["feed_forward"] = spec.feed_forward;
+  model["vocabulary"] = spec.vocabulary;
+  model["positions"] = spec.positions;
+  model["tied_head"] = spec.tied_head;
+}
+
+void add_precision(Json& json, const Job& job) {
+  const plan::Recipe recipe = job.recipe();
+  json["precision"] = plan::name(job.precision);
+  json["compute_dtype"] = network::name(recipe.compute);
+  json["master_dtype"] = dtype_or_null(recipe.master);
+  json["grad_dtype"] = network::name(recipe.accumulator.value_or(recipe.compute));
+  json["state_dtype"] = network::name(recipe.state);
+  json["loss_dtype"] = network::name(recipe.loss);
+}
+
+}  // namespace
+
+std::string model_line(const NetworkSpec& spec, std::int64_t parameters, std::int64_t tensors,
+                       const TextStyle& style) {
+  return fmt::format("{}: {} parameters ({}) in {} tensors\n", bold(visible(spec.title), style),
+                     grouped(parameters), human_count(parameters), grouped(tensors));
+}
+
+std::string job_lines(const NetworkSpec& spec, const Job& job, const TextStyle& style) {
+  return wrapped(whose_run(job), 0, 2, style.width) + "\n" +
+         wrapped(settings(spec, job), 0, 2, style.width) + "\n";
+}
+
+std::string assumption_lines(const NetworkSpec& spec, const Job& job, const TextStyle& style) {
+  std::vector<std::string> chosen;
+  std::string items;
+  for (const std::string& line : job.assumptions) {
+    if (line.ends_with(kNotGiven)) {
+      chosen.push_back(line.substr(0, line.size() - kNotGiven.size()));
+    } else {
+      items += item(line, style);
+    }
+  }
+  for (const std::string& line : spec.assumptions) items += item(visible(line), style);
+  if (!chosen.empty()) items += item(fmt::format("not given: {}", fmt::join(chosen, ", ")), style);
+  if (items.empty()) return "";
+  return bold("Assumptions", style) + "\n" + items;
+}
+
+Json model_json(const NetworkSpec& spec, std::int64_t parameters, std::int64_t tensors) {
+  Json model;
+  model["title"] = spec.title;
+  model["family"] = network::name(spec.family);
+  model["model_type"] = spec.model_type;
+  model["parameters"] = parameters;
+  model["parameter_tensors"] = tensors;
+  is_image(spec) ? add_image_sizes(model, spec) : add_transformer_sizes(model, spec);
+  model["assumptions"] = spec.assumptions;
+  return model;
+}
+
+Json job_json(const NetworkSpec& spec, const Job& job) {
+  Json json;
+  json["mode"] = "train";
+  json["batch"] = job.batch;
+  json["seq"] = is_image(spec) ? Json(nullptr) : Json(job.sequence);
+  json["accumulate"] = job.accumulate;
+  add_precision(json, job);
+  json["optimizer"] = plan::name(job.optimizer);
+  json["optimizer_impl"] = plan::name(job.optimizer_impl);
+  json["attention"] = is_image(spec) ? Json(nullptr) : Json(network::name(job.kernel()));
+  json["checkpoint"] = network::name(job.checkpoint);
+  json["dropout"] = job.dropout;
+  json["ranks"] = 1;
+  json["zero"] = 0;
+  json["semantics"] = network::name(job.semantics);
+  json["backend"] = network::name(job.backend);
+  json["library"] = job.facts().library;
+  json["device"] = nullptr;
+  json["threads"] = job.threads;
+  json["hold_logits"] = job.hold_logits;
+  json["targets"] = job.shared_targets ? "shared" : "separate";
+  json["assumptions"] = job.assumptions;
+  return json;
+}
+
+Json facts_json(const Job& job) {
+  Json facts = Json::array();
+  for (const network::Fact& fact : network::fact_list(job.backend)) {
+    Json json;
+    json["what"] = fact.what;
+    json["value"] = fact.value;
+    json["evidence"] = network::name(fact.evidence);
+    json["source"] = fact.source;
+    facts.push_back(std::move(json));
+  }
+  return facts;
+}
+
+}  // namespace plimsoll::report

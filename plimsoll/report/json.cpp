@@ -1,0 +1,11 @@
+#include "plimsoll/report/json.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace plimsoll::report {
+
+std::string json_text(const Json& json) {
+  return json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace plimsoll::report

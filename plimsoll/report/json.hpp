@@ -1,0 +1,15 @@
+// How every report is written as JSON: keys in the order of the text, bytes as integers.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace plimsoll::report {
+
+using Json = nlohmann::ordered_json;
+
+// Indented, with a final line end. Bytes of file names that are not UTF-8 are replaced.
+std::string json_text(const Json& json);
+
+}  // namespace plimsoll::report

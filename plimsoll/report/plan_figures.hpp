@@ -1,0 +1,42 @@
+// Figures that text and JSON of a plan both derive, so that the two cannot differ.
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/network/library_facts.hpp"
+#include "plimsoll/plan/plan.hpp"
+
+namespace plimsoll::report {
+
+struct AliveTag {
+  timeline::Tag tag;
+  std::int64_t bytes;
+};
+// The tags with bytes alive at a peak, largest first; their sum is the peak.
+std::vector<AliveTag> alive_tags(const timeline::Peak& peak);
+
+struct NamedLine {
+  std::string_view name;
+  std::string_view meaning;
+  plan::LedgerLine line;
+  bool storages = false;  // counts whole storages, not tensors
+};
+// The four counting conventions, in their fixed order.
+std::vector<NamedLine> ledger_lines(const plan::Ledger& ledger);
+
+struct PassLine {
+  std::string_view name;
+  network::FlopCount flops;
+};
+// forward, backward, recompute.
+std::vector<PassLine> pass_lines(const plan::PassFlops& flops);
+
+// A post of the closed form in whole bytes.
+std::int64_t whole_bytes(double bytes);
+
+// The facts of a backend that nobody has measured or read: a plan that rests on them says so.
+std::vector<network::Fact> assumed_facts(network::Backend backend);
+
+}  // namespace plimsoll::report

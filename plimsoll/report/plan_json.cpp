@@ -1,0 +1,167 @@
+#include "plimsoll/report/plan_json.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/report/job.hpp"
+#include "plimsoll/report/plan_figures.hpp"
+
+namespace plimsoll::report {
+namespace {
+
+using plan::Plan;
+using plan::StepTimeline;
+
+Json posts_json(const plan::Posts& posts) {
+  Json optimizer;
+  optimizer["moments"] = posts.moments;
+  optimizer["step_counters"] = posts.step_counters;
+  Json json;
+  json["P"] = posts.parameters;
+  json["G"] = posts.gradients;
+  json["O"] = std::move(optimizer);
+  json["A"] = posts.activations;
+  return json;
+}
+
+// Every tag, those without bytes too: readers need not test for presence.
+Json tags_json(const timeline::Peak& peak) {
+  Json json;
+  for (std::size_t i = 0; i < peak.alive.size(); ++i) {
+    json[std::string(timeline::name(static_cast<timeline::Tag>(i)))] = peak.alive[i];
+  }
+  return json;
+}
+
+Json ledger_json(const plan::Ledger& ledger) {
+  Json json;
+  for (const NamedLine& named : ledger_lines(ledger)) {
+    Json line;
+    line["bytes"] = named.line.bytes;
+    line[named.storages ? "storages" : "tensors"] = named.line.count;
+    json[std::string(named.name)] = std::move(line);
+  }
+  return json;
+}
+
+Json phase_json(const timeline::PhaseFigures& figures) {
+  Json json;
+  json["name"] = timeline::name(figures.key.phase);
+  json["micro_batch"] = figures.key.micro_batch;
+  json["start"] = figures.start;
+  json["end"] = figures.end;
+  json["peak"] = figures.peak;
+  return json;
+}
+
+Json step_json(const StepTimeline& step) {
+  Json phases = Json::array();
+  for (const timeline::PhaseFigures& figures : step.phases) phases.push_back(phase_json(figures));
+  Json alive = Json::array();
+  for (const AliveTag& tag : alive_tags(step.peak)) {
+    alive.push_back({{"tag", timeline::name(tag.tag)}, {"bytes", tag.bytes}});
+  }
+  Json peak;
+  peak["bytes"] = step.peak.bytes;
+  peak["phase"] = timeline::name(step.peak.phase.phase);
+  peak["micro_batch"] = step.peak.phase.micro_batch;
+  peak["operation"] = step.peak_operation;
+  peak["alive"] = std::move(alive);
+  Json json;
+  json["phases"] = std::move(phases);
+  json["peak"] = std::move(peak);
+  return json;
+}
+
+Json memory_json(const Plan& plan) {
+  const bool cpu = plan.job.backend == network::Backend::kCpu;
+  const auto assumed = assumed_facts(plan.job.backend);
+  const std::string no_allocator = "the model of CUDA's caching allocator is not in this version";
+  Json json;
+  Json reason;
+  json["requested"] = plan.steady.peak.bytes;
+  json["allocated"] = cpu ? Json(plan.steady.peak.bytes) : Json(nullptr);
+  if (!cpu) reason["allocated"] = no_allocator;
+  json["reserved"] = nullptr;
+  reason["reserved"] = cpu ? "the CPU allocator keeps no reserve of its own" : no_allocator;
+  json["device_used"] = nullptr;
+  reason["device_used"] = "no device was asked for";
+  json["assumed_bytes"] = assumed.empty() ? Json(0) : Json(nullptr);
+  if (!assumed.empty()) {
+    reason["assumed_bytes"] = fmt::format("{}: {}", assumed.front().what, assumed.front().value);
+  }
+  json["reason"] = std::move(reason);
+  return json;
+}
+
+Json closed_form_json(const Plan& plan) {
+  Json json;
+  if (!plan.closed_form) {
+    json["posts"] = nullptr;
+    json["error_against_ledger"] = nullptr;
+    json["reason"] = "image networks have no closed form";
+    return json;
+  }
+  const plan::ClosedFormPosts& posts = *plan.closed_form;
+  json["posts"] = {{"P", whole_bytes(posts.parameters)},
+                   {"G", whole_bytes(posts.gradients)},
+                   {"O", whole_bytes(posts.optimizer)},
+                   {"A", whole_bytes(posts.activations)}};
+  json["error_against_ledger"] = plan.closed_form_error;
+  return json;
+}
+
+Json flops_json(const Plan& plan) {
+  Json json;
+  json["scope"] = "one micro-batch";
+  for (const PassLine& pass : pass_lines(plan.flops)) {
+    json[std::string(pass.name)] = {{"full", pass.flops.total_full()},
+                                    {"causal_half", pass.flops.total_half()},
+                                    {"causal_exact", pass.flops.total_exact()}};
+  }
+  // The rule counts tokens; images have none.
+  const bool image = plan.spec.family == network::Family::kCnn;
+  json["rule_6nt"] = image ? Json(nullptr) : Json(plan.rule_6nt);
+  return json;
+}
+
+Json unknown_time() {
+  Json json;
+  json["bound_seconds"] = nullptr;
+  json["by"] = nullptr;
+  json["reason"] = "no device was asked for";
+  return json;
+}
+
+Json unknown_fit() {
+  Json json;
+  for (const char* key : {"device", "capacity", "reserve", "verdict", "largest_batch"}) {
+    json[key] = nullptr;
+  }
+  json["changes"] = Json::array();
+  json["reason"] = "no device was asked for";
+  return json;
+}
+
+}  // namespace
+
+Json plan_json(const Plan& plan) {
+  Json json;
+  json["schema"] = "plimsoll.plan/1";
+  json["model"] = model_json(plan.spec, plan.parameter_count, plan.parameter_tensors);
+  json["job"] = job_json(plan.spec, plan.job);
+  json["posts"] = posts_json(plan.posts);
+  json["tags"] = tags_json(plan.steady.peak);
+  json["ledger"] = ledger_json(plan.ledger);
+  json["timeline"] = {{"first", step_json(plan.first)}, {"steady", step_json(plan.steady)}};
+  json["memory"] = memory_json(plan);
+  json["closed_form"] = closed_form_json(plan);
+  json["flops"] = flops_json(plan);
+  json["traffic"] = Json::array();
+  json["time"] = unknown_time();
+  json["fit"] = unknown_fit();
+  json["facts"] = facts_json(plan.job);
+  return json;
+}
+
+}  // namespace plimsoll::report

@@ -1,0 +1,250 @@
+#include "plimsoll/report/plan_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "plimsoll/base/number_text.hpp"
+#include "plimsoll/base/table.hpp"
+#include "plimsoll/report/job.hpp"
+#include "plimsoll/report/plan_figures.hpp"
+
+namespace plimsoll::report {
+namespace {
+
+using plan::Plan;
+using plan::StepTimeline;
+using timeline::PhaseFigures;
+
+std::string bytes_text(std::int64_t bytes) { return grouped(bytes); }
+std::string human_text(std::int64_t bytes) { return human(Bytes{bytes}); }
+
+std::string heading(std::string_view title, std::string_view facts, const TextStyle& style) {
+  return bold(title, style) + std::string(facts) + "\n";
+}
+
+// --- posts
+
+std::string posts_section(const Plan& plan, const TextStyle& style) {
+  const plan::Posts& posts = plan.posts;
+  Table table({{"", Align::kLeft}, {"", Align::kLeft}, {""}, {""}, {"", Align::kWrap}});
+  const auto add = [&](const char* letter, const char* name, std::int64_t bytes,
+                       const char* meaning) {
+    table.row({letter, name, bytes_text(bytes), human_text(bytes), meaning});
+  };
+  const bool masters = plan.job.recipe().master.has_value();
+  add("P", "weights", posts.parameters, masters ? "master copies included" : "");
+  add("G", "gradients", posts.gradients, "when the optimizer steps");
+  add("O", "optimizer", posts.optimizer(), "");
+  if (posts.step_counters > 0) {
+    add("", "  moments", posts.moments, "");
+    add("", "  step counters", posts.step_counters, "one per parameter tensor");
+  }
+  add("A", "activations", posts.activations, "what backward needs (distinct, see below)");
+  table.rule();
+  const std::int64_t sum =
+      posts.parameters + posts.gradients + posts.optimizer() + posts.activations;
+  add("", "sum", sum, "which is not the peak: see below");
+  return heading("Posts", " per rank, in bytes", style) + table.text(style);
+}
+
+// --- peak
+
+std::string peak_place(const StepTimeline& step) {
+  std::string place = fmt::format("in {}", timeline::name(step.peak.phase.phase));
+  if (!step.peak_operation.empty()) place += fmt::format(", at {}", step.peak_operation);
+  return place + "; alive then:";
+}
+
+std::string share(std::int64_t part, std::int64_t whole) {
+  if (whole == 0) return "";
+  return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string peak_section(const StepTimeline& step, const char* which, const TextStyle& style) {
+  Table table({{"", Align::kLeft}, {""}, {""}, {""}});
+  for (const AliveTag& alive : alive_tags(step.peak)) {
+    table.row({std::string(timeline::name(alive.tag)), bytes_text(alive.bytes),
+               human_text(alive.bytes), share(alive.bytes, step.peak.bytes)});
+  }
+  const std::string facts = fmt::format(" of the {} step: {} bytes ({})", which,
+                                        bytes_text(step.peak.bytes), human_text(step.peak.bytes));
+  return heading("Peak", facts, style) + "  " + wrapped(peak_place(step), 2, 4, style.width) +
+         "\n" + table.text(style);
+}
+
+// --- phases
+
+bool same_figures(const PhaseFigures& a, const PhaseFigures& b) {
+  return a.key.phase == b.key.phase && a.start == b.start && a.end == b.end && a.peak == b.peak;
+}
+
+// Consecutive micro-batches whose forward, loss and backward have the same figures.
+struct PhaseRun {
+  PhaseFigures figures;
+  std::int32_t first = 0;
+  std::int32_t last = 0;
+};
+
+// Rows in order of time; micro-batches that repeat the one before are folded into its rows.
+std::vector<PhaseRun> phase_runs(const std::vector<PhaseFigures>& phases) {
+  std::vector<PhaseRun> runs;
+  constexpr std::size_t kPerMicroBatch = 3;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const std::int32_t m = phases[i].key.micro_batch;
+    const bool begins = phases[i].key.phase == timeline::Phase::kForward && m > 0 &&
+                        i + kPerMicroBatch <= phases.size() && runs.size() >= kPerMicroBatch;
+    const std::size_t before = runs.size() - (begins ? kPerMicroBatch : 0);
+    bool repeats = begins;
+    for (std::size_t j = 0; repeats && j < kPerMicroBatch; ++j) {
+      repeats = same_figures(phases[i + j], runs[before + j].figures);
+    }
+    if (!repeats) {
+      runs.push_back({phases[i], m, m});
+      continue;
+    }
+    for (std::size_t j = 0; j < kPerMicroBatch; ++j) runs[before + j].last = m;
+    i += kPerMicroBatch - 1;
+  }
+  return runs;
+}
+
+std::string micro_batches(const PhaseRun& run) {
+  if (run.first == run.last) return fmt::format("{}", run.first);
+  return fmt::format("{} to {}", run.first, run.last);
+}
+
+std::string phases_section(const Plan& plan, const StepTimeline& step, const char* which,
+                           const TextStyle& style) {
+  const bool numbered = plan.job.accumulate > 1;
+  Table table({{"", Align::kLeft},
+               {numbered ? "micro-batch" : "", Align::kLeft},
+               {"start"},
+               {"end"},
+               {"peak"},
+               {""}});
+  for (const PhaseRun& run : phase_runs(step.phases)) {
+    const PhaseFigures& f = run.figures;
+    const bool repeated = f.key.phase == timeline::Phase::kForward ||
+                          f.key.phase == timeline::Phase::kLoss ||
+                          f.key.phase == timeline::Phase::kBackward;
+    table.row({std::string(timeline::name(f.key.phase)),
+               numbered && repeated ? micro_batches(run) : "", bytes_text(f.start),
+               bytes_text(f.end), bytes_text(f.peak), human_text(f.peak)});
+  }
+  return heading("Phases", fmt::format(" of the {} step, in bytes", which), style) +
+         table.text(style);
+}
+
+// --- saved tensors, FLOPs, closed form
+
+std::string ledger_section(const Plan& plan, const TextStyle& style) {
+  Table table({{"", Align::kLeft}, {""}, {""}, {""}, {"", Align::kWrap}});
+  for (const NamedLine& named : ledger_lines(plan.ledger)) {
+    table.row(
+        {std::string(named.name), bytes_text(named.line.bytes), human_text(named.line.bytes),
+         fmt::format("{} {}", grouped(named.line.count), named.storages ? "storages" : "tensors "),
+         std::string(named.meaning)});
+  }
+  return heading("Saved for backward", " by one micro-batch, in bytes", style) + table.text(style);
+}
+
+std::string flops_section(const Plan& plan, const TextStyle& style) {
+  const bool image = plan.spec.family == network::Family::kCnn;
+  Table table({{"", Align::kLeft},
+               {image ? "" : "attention full"},
+               {image ? "" : "causal half"},
+               {image ? "" : "causal exact"},
+               {""}});
+  network::FlopCount total;
+  const auto add = [&](std::string_view name, const network::FlopCount& flops) {
+    const std::string half = image ? "" : grouped(flops.total_half());
+    const std::string exact = image ? "" : grouped(flops.total_exact());
+    table.row({std::string(name), grouped(flops.total_full()), half, exact,
+               human(Flops{flops.total_full()})});
+  };
+  for (const PassLine& pass : pass_lines(plan.flops)) {
+    total += pass.flops;
+    if (pass.name != "recompute" || pass.flops.total_full() > 0) add(pass.name, pass.flops);
+  }
+  table.rule();
+  add("total", total);
+  if (!image) {
+    table.row({"6 N T rule", grouped(plan.rule_6nt), "", "", human(Flops{plan.rule_6nt})});
+  }
+  return heading("FLOPs", " of one micro-batch", style) + table.text(style);
+}
+
+std::string error_text(double error) {
+  return fmt::format("{:.1f} % {}", std::abs(100 * error), error < 0 ? "below" : "above");
+}
+
+std::string closed_form_section(const Plan& plan, const TextStyle& style) {
+  if (!plan.closed_form) return "";
+  const plan::ClosedFormPosts& posts = *plan.closed_form;
+  Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kWrap}});
+  const auto add = [&](const char* name, double bytes, const std::string& meaning) {
+    const std::int64_t whole = whole_bytes(bytes);
+    table.row({name, bytes_text(whole), human_text(whole), meaning});
+  };
+  const network::DType dtype = plan.job.recipe().compute;
+  const double c =
+      plan::activation_coefficient(plan.spec, plan.job.sequence, dtype, plan.job.backend);
+  add("P", posts.parameters, "e Psi");
+  add("G", posts.gradients, "e Psi");
+  add("O", posts.optimizer, "2 e Psi");
+  add("A", posts.activations,
+      fmt::format("e Psi + c B T D L e, c = {} = {:.2f}",
+                  plan::activation_law(plan.spec, plan.job.backend), c));
+  table.rule();
+  add("sum", posts.total(), fmt::format("e = {} bytes", network::size_of(dtype)));
+  const std::string facts = fmt::format(", approximate, in bytes: its A is {} as_saved",
+                                        error_text(plan.closed_form_error));
+  return heading("Closed form", facts, style) + table.text(style);
+}
+
+std::string evidence_section(const Plan& plan, const TextStyle& style) {
+  const auto facts = network::fact_list(plan.job.backend);
+  const auto count = [&](network::Evidence evidence) {
+    return std::count_if(facts.begin(), facts.end(),
+                         [&](const network::Fact& f) { return f.evidence == evidence; });
+  };
+  std::string text =
+      fmt::format(" of the library's facts: {} measured, {} from its source, {} assumed",
+                  count(network::Evidence::kMeasured), count(network::Evidence::kSource),
+                  count(network::Evidence::kAssumed));
+  text = heading("Evidence", text, style);
+  for (const network::Fact& fact : assumed_facts(plan.job.backend)) {
+    text += "  - " +
+            wrapped(fmt::format("assumed: {}: {}", fact.what, fact.value), 4, 4, style.width) +
+            "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan, ShownStep shown, const TextStyle& style) {
+  const bool first = shown == ShownStep::kFirst;
+  const StepTimeline& step = first ? plan.first : plan.steady;
+  const char* which = first ? "first" : "steady";
+  const std::vector<std::string> sections = {
+      model_line(plan.spec, plan.parameter_count, plan.parameter_tensors, style) +
+          job_lines(plan.spec, plan.job, style),
+      posts_section(plan, style),
+      peak_section(step, which, style),
+      phases_section(plan, step, which, style),
+      ledger_section(plan, style),
+      flops_section(plan, style),
+      closed_form_section(plan, style),
+      evidence_section(plan, style),
+      assumption_lines(plan.spec, plan.job, style)};
+  std::string text;
+  for (const std::string& section : sections) {
+    if (!section.empty()) text += (text.empty() ? "" : "\n") + section;
+  }
+  return text;
+}
+
+}  // namespace plimsoll::report
