@@ -46,8 +46,17 @@ bool is_flag(const Syntax& syntax, std::string_view name) {
   });
 }
 
+// Longer words are accidents, and no path has more bytes; messages repeat them.
+constexpr std::size_t kLongestWord = 4096;
+
 // CLI11 would take the next word as the value of "--batch=", and "--json=3" for "--json".
-Result<void> check_values(const Syntax& syntax, const std::vector<std::string>& arguments) {
+Result<void> check_words(const Syntax& syntax, const std::vector<std::string>& arguments) {
+  for (const std::string& word : arguments) {
+    if (word.size() > kLongestWord) {
+      return fail(syntax.name, fmt::format("an argument of {} bytes, expected at most {}",
+                                           word.size(), kLongestWord));
+    }
+  }
   for (const std::string& word : arguments) {
     if (word == "--") return {};
     const std::size_t equals = word.find('=');
@@ -100,7 +109,7 @@ const std::string* Given::find(const std::string& option) const {
 }
 
 Result<Given> parse_arguments(const Syntax& syntax, const std::vector<std::string>& arguments) {
-  if (auto ok = check_values(syntax, arguments); !ok) return tl::unexpected(ok.error());
+  if (auto ok = check_words(syntax, arguments); !ok) return tl::unexpected(ok.error());
   Parser parser(syntax);
   if (auto ok = run_parser(parser, syntax, arguments); !ok) return tl::unexpected(ok.error());
   Given given;

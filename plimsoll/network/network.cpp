@@ -182,8 +182,9 @@ ValueId Builder::cat(std::vector<ValueId> parts, std::size_t dim) {
 }
 
 ValueId Builder::linear(ValueId x, ValueId weight, ValueId bias) {
-  if (bias == kNoValue) return op(OpKind::kLinear, {x, weight});
-  return op(OpKind::kLinear, {x, weight, bias});
+  const OpKind kind = keep_linears_ ? OpKind::kKeptLinear : OpKind::kLinear;
+  if (bias == kNoValue) return op(kind, {x, weight});
+  return op(kind, {x, weight, bias});
 }
 
 ValueId Builder::layer_norm(ValueId x, ValueId weight, ValueId bias, double eps) {
@@ -224,6 +225,7 @@ void Builder::end_region(bool keep_random_state) {
   region.keep_random_state = keep_random_state;
   network_.regions.push_back(region);
   region_ = -1;
+  keep_linears_ = false;
 }
 
 Network Builder::finish(ValueId logits, ValueId loss) {

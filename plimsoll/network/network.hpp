@@ -118,8 +118,12 @@ class Builder {
     return op(kind, std::move(inputs), attributes);
   }
 
-  // Everything between the two is one checkpoint region.
-  void begin_region() { region_ = static_cast<std::int32_t>(network_.regions.size()); }
+  // Everything between the two is one checkpoint region. With `keep_linears` the results of its
+  // linear layers are kept instead of recomputed.
+  void begin_region(bool keep_linears) {
+    region_ = static_cast<std::int32_t>(network_.regions.size());
+    keep_linears_ = keep_linears;
+  }
   void end_region(bool keep_random_state);
 
   void begin_loss() { network_.loss_begin = network_.operations.size(); }
@@ -135,6 +139,7 @@ class Builder {
 
   Network network_;
   std::int32_t region_ = -1;
+  bool keep_linears_ = false;
   std::int32_t unit_ = -1;
 };
 

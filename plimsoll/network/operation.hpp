@@ -38,6 +38,7 @@ enum class OpKind : std::uint8_t {
   kSplit,         // x [dim, start: size of a part] -> parts
   kCat,           // parts [dim]
   kLinear,        // x, weight(, bias)
+  kKeptLinear,    // as kLinear, inside a region: the result is kept and not recomputed
   kLayerNorm,     // x, weight, bias [number: eps]
   kRmsNorm,       // x, weight [number: eps]
   kGelu,          // x: exact

@@ -167,8 +167,20 @@ Result<void> validate_kernel(const Job& job) {
   return {};
 }
 
+// The engine's own kernels exist for these states.
+Result<void> validate_states(const Job& job) {
+  const DType state = job.recipe().state;
+  const bool fp64 = job.precision == Precision::kFp64;
+  const bool known = fp64 ? state == DType::kFloat64
+                          : state == DType::kFloat32 || state == DType::kBFloat16;
+  if (known) return {};
+  return fail("--state-dtype",
+              fmt::format("state-dtype={} with precision {}, expected {}", network::name(state),
+                          name(job.precision), fp64 ? "fp64" : "fp32 or bf16"));
+}
+
 Result<void> validate_optimizer(const Job& job) {
-  if (job.optimizer_impl == OptimizerImpl::kPlimsoll) return {};
+  if (job.optimizer_impl == OptimizerImpl::kPlimsoll) return validate_states(job);
   if (job.optimizer == Optimizer::kLion) {
     return fail("--optimizer-impl",
                 fmt::format("optimizer=lion has no implementation {}, expected plimsoll",

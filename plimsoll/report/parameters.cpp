@@ -56,7 +56,7 @@ std::string against_section(const PublishedCount& against, const TextStyle& styl
     table.row({signed_count(part.count), part.formula, visible(part.name)});
   }
   if (against.unexplained != 0) {
-    table.row({signed_count(against.unexplained), "", "unexplained"});
+    table.row({signed_count(against.unexplained), "unexplained"});
   }
   return bold("Against", style) + title + table.text(style);
 }

@@ -152,26 +152,31 @@ std::string ledger_section(const Plan& plan, const TextStyle& style) {
 
 std::string flops_section(const Plan& plan, const TextStyle& style) {
   const bool image = plan.spec.family == network::Family::kCnn;
+  network::FlopCount total;
+  for (const PassLine& pass : pass_lines(plan.flops)) total += pass.flops;
+  // Beyond this the line has no room for a second way of writing the number.
+  const bool readable = total.total_full() < 100'000'000'000'000'000;
   Table table({{"", Align::kLeft},
                {image ? "" : "attention full"},
                {image ? "" : "causal half"},
                {image ? "" : "causal exact"},
                {""}});
-  network::FlopCount total;
+  const auto for_people = [&](std::int64_t flops) {
+    return readable ? human(Flops{flops}) : std::string();
+  };
   const auto add = [&](std::string_view name, const network::FlopCount& flops) {
     const std::string half = image ? "" : grouped(flops.total_half());
     const std::string exact = image ? "" : grouped(flops.total_exact());
     table.row({std::string(name), grouped(flops.total_full()), half, exact,
-               human(Flops{flops.total_full()})});
+               for_people(flops.total_full())});
   };
   for (const PassLine& pass : pass_lines(plan.flops)) {
-    total += pass.flops;
     if (pass.name != "recompute" || pass.flops.total_full() > 0) add(pass.name, pass.flops);
   }
   table.rule();
   add("total", total);
   if (!image) {
-    table.row({"6 N T rule", grouped(plan.rule_6nt), "", "", human(Flops{plan.rule_6nt})});
+    table.row({"6 N T rule", grouped(plan.rule_6nt), "", "", for_people(plan.rule_6nt)});
   }
   return heading("FLOPs", " of one micro-batch", style) + table.text(style);
 }

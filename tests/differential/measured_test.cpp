@@ -45,7 +45,8 @@ TEST_CASE("calculated = measured: precisions, batches, both families") {
     for (std::int64_t batch : {1, 2, 5}) {
       for (bool llama : {false, true}) {
         for (bool math : {false, true}) {
-          for (auto checkpoint : {network::Checkpoint::kNone, network::Checkpoint::kBlock}) {
+          for (auto checkpoint : {network::Checkpoint::kNone, network::Checkpoint::kBlock,
+                                  network::Checkpoint::kMatmuls}) {
             const network::NetworkSpec spec = llama ? small_llama() : small_gpt();
             plan::Job job = job_of(batch, spec.positions);
             job.precision = precision;

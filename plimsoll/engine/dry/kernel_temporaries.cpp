@@ -2,6 +2,8 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/native/ReduceOps.h>
+#include <ATen/native/ReduceOpsUtils.h>
 #include <ATen/native/TypeProperties.h>
 
 #include <algorithm>
@@ -9,15 +11,20 @@
 #include <unordered_map>
 
 #include "plimsoll/engine/dry/flavour.hpp"
+#include "plimsoll/engine/library/allocators.hpp"
 
 namespace plimsoll::engine::dry {
 namespace {
 
 enum class Rule {
-  kCasts,         // operands become the common dtype
-  kDivision,      // the same, and integers become the default float
-  kNumberAfter,   // the result is divided by a number in place
-  kResize,        // the result gets a larger storage
+  kCasts,        // operands become the common dtype
+  kDivision,     // the same, and integers become the default float
+  kSum,          // over dimensions
+  kMean,         // over dimensions
+  kLoss,         // a loss per element, then its sum or mean
+  kNumberAfter,  // an operand that is a number becomes a tensor after the result is made
+  kWideCopy,     // 16-bit results are computed in an fp32 copy
+  kResize,
 };
 
 struct NamedRule {
@@ -26,7 +33,6 @@ struct NamedRule {
   Rule rule;
 };
 
-// Only operations whose kernel goes through TensorIterator with promotion.
 constexpr NamedRule kRules[] = {
     {"add", "Tensor", Rule::kCasts},
     {"add_", "Tensor", Rule::kCasts},
@@ -43,6 +49,7 @@ constexpr NamedRule kRules[] = {
     {"maximum", "", Rule::kCasts},
     {"minimum", "", Rule::kCasts},
     {"pow", "Tensor_Tensor", Rule::kCasts},
+    {"pow", "Scalar", Rule::kNumberAfter},
     {"eq", "Tensor", Rule::kCasts},
     {"ne", "Tensor", Rule::kCasts},
     {"lt", "Tensor", Rule::kCasts},
@@ -54,17 +61,26 @@ constexpr NamedRule kRules[] = {
     {"addcdiv", "", Rule::kCasts},
     {"addcdiv_", "", Rule::kCasts},
     {"lerp", "Tensor", Rule::kCasts},
-    {"mean", "dim", Rule::kNumberAfter},
+    {"sum", "dim_IntList", Rule::kSum},
+    {"mean", "dim", Rule::kMean},
+    {"mse_loss", "", Rule::kLoss},
+    {"smooth_l1_loss", "", Rule::kLoss},
+    {"scatter", "src", Rule::kWideCopy},
+    {"scatter", "value", Rule::kWideCopy},
+    {"scatter_add", "", Rule::kWideCopy},
+    {"scatter_", "src", Rule::kWideCopy},
+    {"scatter_", "value", Rule::kWideCopy},
+    {"scatter_add_", "", Rule::kWideCopy},
     {"resize_", "", Rule::kResize},
 };
 
 const Rule* find_rule(const c10::OperatorHandle& operation) {
   static const auto rules = [] {
     std::unordered_map<c10::OperatorHandle, Rule> map;
-    for (const NamedRule& rule : kRules) {
+    for (const NamedRule& row : kRules) {
       const auto found = c10::Dispatcher::singleton().findSchema(
-          {std::string("aten::") + rule.name, rule.overload});
-      if (found) map.emplace(*found, rule.rule);
+          {std::string("aten::") + row.name, row.overload});
+      if (found) map.emplace(*found, row.rule);
     }
     return map;
   }();
@@ -72,67 +88,166 @@ const Rule* find_rule(const c10::OperatorHandle& operation) {
   return found == rules.end() ? nullptr : &found->second;
 }
 
+// Arguments of one call, by name.
+class Arguments {
+ public:
+  Arguments(const c10::FunctionSchema& schema, const torch::jit::Stack& stack)
+      : schema_(schema), values_(torch::jit::last(stack, schema.arguments().size())) {}
+
+  const c10::IValue& operator[](std::string_view name) const {
+    return values_[static_cast<std::size_t>(*schema_.argumentIndexWithName(name))];
+  }
+  const c10::FunctionSchema& schema() const { return schema_; }
+  at::ArrayRef<c10::IValue> values() const { return values_; }
+
+  bool has_meta_tensor() const {
+    return std::any_of(values_.begin(), values_.end(), [](const c10::IValue& value) {
+      return value.isTensor() && value.toTensor().is_meta();
+    });
+  }
+
+ private:
+  const c10::FunctionSchema& schema_;
+  at::ArrayRef<c10::IValue> values_;
+};
+
 at::Tensor empty_like_as(const at::Tensor& tensor, at::ScalarType dtype) {
   return at::detail::empty_meta(tensor.sizes(), dtype);
 }
 
-// libtorch makes a number as 8 bytes and casts it to the dtype it meets.
-void make_number(const at::Tensor& result) {
+// What is read and written is cast twice: first what is written, then what is read.
+std::vector<at::Tensor> cast_operands(const Arguments& arguments, bool division) {
+  std::vector<at::Tensor> written, read, casts;
+  at::native::ResultTypeState state{};
+  for (std::size_t index = 0; index < arguments.values().size(); ++index) {
+    const c10::IValue& value = arguments.values()[index];
+    if (!value.isTensor()) continue;
+    const c10::Argument& argument = arguments.schema().arguments()[index];
+    const bool writes = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+    if (writes) written.push_back(value.toTensor());
+    if (argument.is_out()) continue;
+    read.push_back(value.toTensor());
+    state = at::native::update_result_type_state(read.back(), state);
+  }
+  at::ScalarType common = at::native::result_type(state);
+  if (division && c10::isIntegralType(common, true)) common = at::get_default_dtype_as_scalartype();
+  for (const auto* operands : {&written, &read}) {
+    for (const at::Tensor& operand : *operands) {
+      if (operand.scalar_type() != common) casts.push_back(empty_like_as(operand, common));
+    }
+  }
+  return casts;
+}
+
+// A number becomes a tensor of 8 bytes, and that is cast to the dtype it meets.
+void make_number(const at::Tensor& meets) {
   const at::Tensor number = scratch(8);
-  const at::Tensor cast = scratch(static_cast<std::int64_t>(result.element_size()));
+  const at::Tensor cast = scratch(static_cast<std::int64_t>(meets.element_size()));
+}
+
+struct Reduction {
+  at::Tensor values;
+  std::optional<std::vector<std::int64_t>> dims;
+  bool keep;
+};
+
+// libtorch's condition: two reduced dimensions outside, which its loops cannot sum in one go.
+bool is_summed_in_fp32(const at::TensorIteratorBase& iterator) {
+  if (!at::isReducedFloatingType(iterator.common_dtype()) || iterator.ndim() < 2) return false;
+  const at::IntArrayRef strides = iterator.strides(0);
+  return strides[0] == 0 && strides[1] == 0;
+}
+
+void sum_into(const Reduction& of, const at::Tensor& result) {
+  at::OptionalIntArrayRef dims;
+  if (of.dims) dims = *of.dims;
+  // Casts the values when the result has another dtype.
+  const auto iterator = at::meta::make_reduction_from_out_ty(of.values, result, dims, of.keep,
+                                                             result.scalar_type());
+  if (of.values.numel() == 0 || !is_summed_in_fp32(iterator)) return;
+  const at::Tensor sum = empty_like_as(result, at::kFloat);
+  const at::Tensor wide = empty_like_as(of.values, at::kFloat);
+}
+
+void divided_sum_into(const Reduction& of, const at::Tensor& result) {
+  const bool narrow = at::isReducedFloatingType(result.scalar_type());
+  const at::Tensor sum = narrow ? empty_like_as(result, at::kFloat) : result;
+  sum_into(of, sum);
+  make_number(sum);
+}
+
+Reduction reduction(const Arguments& arguments) {
+  const c10::IValue& dims = arguments["dim"];
+  return {arguments["self"].toTensor(),
+          dims.isNone() ? std::nullopt : std::optional(dims.toIntVector()),
+          arguments["keepdim"].toBool()};
 }
 
 // On meta resize_ only notes the new size of the storage.
-void give_storage(const at::Tensor& result) {
-  const Block* block = block_of(result);
-  c10::StorageImpl* storage = result.storage().unsafeGetStorageImpl();
+void give_block(const at::Tensor& tensor) {
+  const Block* block = block_of(tensor);
+  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   const auto bytes = static_cast<std::int64_t>(storage->nbytes());
   if (bytes <= (block == nullptr ? 0 : block->bytes)) return;
   storage->set_data_ptr_noswap(storage->allocator()->allocate(storage->nbytes()));
+}
+
+void reduce_loss(const at::Tensor& self, std::int64_t how, const at::Tensor& result) {
+  if (how == at::Reduction::None) return;
+  const Reduction all{empty_like_as(self, self.scalar_type()), std::nullopt, false};
+  how == at::Reduction::Mean ? divided_sum_into(all, result) : sum_into(all, result);
+}
+
+void copy_wide(const at::Tensor& result) {
+  if (!at::isReducedFloatingType(result.scalar_type())) return;
+  const at::Tensor wide = empty_like_as(result, at::kFloat);
+}
+
+std::function<void(const at::Tensor&)> action_after(Rule rule, const Arguments& arguments) {
+  using at::Tensor;
+  switch (rule) {
+    case Rule::kSum:
+      return [of = reduction(arguments)](const Tensor& result) { sum_into(of, result); };
+    case Rule::kMean:
+      return [of = reduction(arguments)](const Tensor& result) { divided_sum_into(of, result); };
+    case Rule::kLoss:
+      return [self = arguments["self"].toTensor(), how = arguments["reduction"].toInt()](
+                 const Tensor& result) { reduce_loss(self, how, result); };
+    case Rule::kNumberAfter:
+      return make_number;
+    case Rule::kWideCopy:
+      return copy_wide;
+    case Rule::kCasts:
+    case Rule::kDivision:
+    case Rule::kResize:
+      break;
+  }
+  return {};
 }
 
 }  // namespace
 
 at::Tensor scratch(std::int64_t bytes) { return at::detail::empty_meta({bytes}, at::kByte); }
 
+void mean_into(const at::Tensor& values, const at::Tensor& result) {
+  divided_sum_into({values, std::nullopt, false}, result);
+}
+
 KernelTemporaries::KernelTemporaries(const c10::OperatorHandle& operation,
                                      const torch::jit::Stack& stack) {
   const Rule* rule = find_rule(operation);
   if (rule == nullptr) return;
-  if (*rule == Rule::kResize) after_ = &give_storage;
+  const Arguments arguments(operation.schema(), stack);
+  if (!arguments.has_meta_tensor()) return;
+  if (*rule == Rule::kResize) after_ = give_block;
   if (current_flavour() != Flavour::kCpu) return;
-  if (*rule == Rule::kNumberAfter) after_ = &make_number;
-  if (*rule == Rule::kCasts) cast_operands(operation.schema(), stack, false);
-  if (*rule == Rule::kDivision) cast_operands(operation.schema(), stack, true);
-}
-
-void KernelTemporaries::cast_operands(const c10::FunctionSchema& schema,
-                                      const torch::jit::Stack& stack, bool division) {
-  std::vector<at::Tensor> written, read;
-  at::native::ResultTypeState state{};
-  const auto values = torch::jit::last(stack, schema.arguments().size());
-  for (std::size_t index = 0; index < values.size(); ++index) {
-    if (!values[index].isTensor()) continue;
-    const c10::Argument& argument = schema.arguments()[index];
-    const bool write = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
-    if (write) written.push_back(values[index].toTensor());
-    if (argument.is_out()) continue;
-    read.push_back(values[index].toTensor());
-    state = at::native::update_result_type_state(read.back(), state);
-  }
-  if (std::none_of(read.begin(), read.end(), [](const auto& x) { return x.is_meta(); })) return;
-  at::ScalarType common = at::native::result_type(state);
-  if (division && c10::isIntegralType(common, true)) common = at::get_default_dtype_as_scalartype();
-  // What is read and written is cast twice.
-  for (const auto* operands : {&written, &read}) {
-    for (const at::Tensor& operand : *operands) {
-      if (operand.scalar_type() != common) alive_.push_back(empty_like_as(operand, common));
-    }
-  }
+  if (*rule == Rule::kCasts) casts_ = cast_operands(arguments, false);
+  if (*rule == Rule::kDivision) casts_ = cast_operands(arguments, true);
+  if (!after_) after_ = action_after(*rule, arguments);
 }
 
 void KernelTemporaries::after(const torch::jit::Stack& stack) const {
-  if (after_ != nullptr && stack.back().toTensor().is_meta()) after_(stack.back().toTensor());
+  if (after_) after_(stack.back().toTensor());
 }
 
 }  // namespace plimsoll::engine::dry

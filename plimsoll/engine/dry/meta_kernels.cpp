@@ -6,8 +6,10 @@ namespace plimsoll::engine::dry {
 
 void register_meta_kernels(torch::Library& meta) {
   register_elementwise_kernels(meta);
+  register_reduction_kernels(meta);
   register_index_kernels(meta);
   register_norm_kernels(meta);
+  register_image_kernels(meta);
   register_attention_kernels(meta);
   register_optimizer_kernels(meta);
 }

@@ -18,8 +18,10 @@ namespace plimsoll::engine::dry {
 void register_meta_kernels(torch::Library& meta);
 
 void register_elementwise_kernels(torch::Library& meta);
+void register_reduction_kernels(torch::Library& meta);
 void register_index_kernels(torch::Library& meta);
 void register_norm_kernels(torch::Library& meta);
+void register_image_kernels(torch::Library& meta);
 void register_attention_kernels(torch::Library& meta);
 void register_optimizer_kernels(torch::Library& meta);
 

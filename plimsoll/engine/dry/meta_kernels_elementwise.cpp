@@ -1,4 +1,4 @@
-// relu, where.
+// Activations and other operations element by element.
 #include <ATen/TensorIterator.h>
 
 #include "plimsoll/engine/dry/meta_kernels.hpp"
@@ -6,13 +6,55 @@
 namespace plimsoll::engine::dry {
 namespace {
 
-at::Tensor relu(const at::Tensor& x) { return at::empty_like(x); }
+using at::Scalar;
+using at::Tensor;
+
+// A new tensor, or `out`, with the strides that libtorch gives the result of these operands.
+Tensor elementwise(const Tensor& a, const Tensor& b) {
+  Tensor out;
+  return at::TensorIterator::borrowing_binary_op(out, a, b).output();
+}
+
+Tensor like(const Tensor& x) {
+  Tensor out;
+  return at::TensorIterator::unary_op(out, x).output();
+}
+
+Tensor hardtanh(const Tensor& x, const Scalar&, const Scalar&) { return like(x); }
+
+Tensor hardtanh_backward(const Tensor& gradient, const Tensor& x, const Scalar&, const Scalar&) {
+  return elementwise(gradient, x);
+}
+
+std::tuple<Tensor, Tensor> log_sigmoid(const Tensor& x) {
+  return {at::empty_like(x), at::empty_like(x, at::MemoryFormat::Contiguous)};
+}
+
+Tensor log_sigmoid_backward(const Tensor& gradient, const Tensor& x, const Tensor&) {
+  return elementwise(gradient, x);
+}
+
+Tensor glu_backward(const Tensor&, const Tensor& x, std::int64_t) { return at::empty_like(x); }
+
+Tensor& unary_out(const Tensor& x, Tensor& out) {
+  at::TensorIterator::unary_op(out, x);
+  return out;
+}
+
+Tensor& logical_out(const Tensor& a, const Tensor& b, Tensor& out) {
+  at::TensorIterator::comparison_op(out, a, b);
+  return out;
+}
+
+Tensor& logical_not_out(const Tensor& x, Tensor& out) {
+  at::TensorIteratorConfig().check_all_same_dtype(false).add_output(out).add_const_input(x).build();
+  return out;
+}
 
 // Operands of another dtype are cast first, and the casts live until the result exists.
-at::Tensor& where_out(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other,
-                      at::Tensor& out) {
+Tensor& where_out(const Tensor& condition, const Tensor& self, const Tensor& other, Tensor& out) {
   const at::ScalarType dtype = at::result_type(self, other);
-  const at::Tensor self_cast = self.to(dtype), other_cast = other.to(dtype);
+  const Tensor self_cast = self.to(dtype), other_cast = other.to(dtype);
   at::TensorIteratorConfig()
       .check_all_same_dtype(false)
       .add_output(out)
@@ -23,18 +65,36 @@ at::Tensor& where_out(const at::Tensor& condition, const at::Tensor& self, const
   return out;
 }
 
-at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
-  at::Tensor out =
-      at::empty({0}, self.options().dtype(at::result_type(self, other)).device(at::kMeta));
+Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
+  Tensor out = at::empty({0}, self.options().dtype(at::result_type(self, other)).device(at::kMeta));
   return where_out(condition, self, other, out);
 }
+
+Tensor flip(const Tensor& x, at::IntArrayRef) { return at::empty_like(x); }
+
+Tensor roll(const Tensor& x, c10::SymIntArrayRef, at::IntArrayRef) { return at::empty_like(x); }
 
 }  // namespace
 
 void register_elementwise_kernels(torch::Library& meta) {
-  add_if_missing(meta, "relu", TORCH_FN(relu));
+  add_if_missing(meta, "relu", TORCH_FN(like));
+  add_if_missing(meta, "hardswish", TORCH_FN(like));
+  add_if_missing(meta, "hardswish_backward", TORCH_FN(elementwise));
+  add_if_missing(meta, "mish_backward", TORCH_FN(elementwise));
+  add_if_missing(meta, "hardtanh", TORCH_FN(hardtanh));
+  add_if_missing(meta, "hardtanh_backward", TORCH_FN(hardtanh_backward));
+  add_if_missing(meta, "log_sigmoid_forward", TORCH_FN(log_sigmoid));
+  add_if_missing(meta, "log_sigmoid_backward", TORCH_FN(log_sigmoid_backward));
+  add_if_missing(meta, "glu_backward", TORCH_FN(glu_backward));
+  add_if_missing(meta, "abs.out", TORCH_FN(unary_out));
+  add_if_missing(meta, "logical_and.out", TORCH_FN(logical_out));
+  add_if_missing(meta, "logical_or.out", TORCH_FN(logical_out));
+  add_if_missing(meta, "logical_xor.out", TORCH_FN(logical_out));
+  add_if_missing(meta, "logical_not.out", TORCH_FN(logical_not_out));
   add_if_missing(meta, "where.self", TORCH_FN(where));
   add_if_missing(meta, "where.self_out", TORCH_FN(where_out));
+  add_if_missing(meta, "flip", TORCH_FN(flip));
+  add_if_missing(meta, "roll", TORCH_FN(roll));
 }
 
 }  // namespace plimsoll::engine::dry

@@ -14,8 +14,9 @@ at::Tensor index_select(const at::Tensor& table, std::int64_t dim, const at::Ten
 at::Tensor embedding_dense_backward(const at::Tensor& gradient, const at::Tensor& indices,
                                     c10::SymInt rows, c10::SymInt, bool) {
   const at::Tensor ids = indices.contiguous();
-  const at::Tensor rows_of_gradient = gradient.contiguous();
-  return at::zeros({rows.expect_int(), gradient.size(-1)}, gradient.options());
+  at::Tensor table = at::zeros({rows.expect_int(), gradient.size(-1)}, gradient.options());
+  const at::Tensor copy = gradient.contiguous();
+  return table;
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "plimsoll/engine/dry/flavour.hpp"
-#include "plimsoll/engine/dry/in_place_sums.hpp"
 #include "plimsoll/engine/dry/kernel_temporaries.hpp"
 #include "plimsoll/engine/dry/meta_kernels.hpp"
+#include "plimsoll/engine/dry/rewrites.hpp"
 
 namespace plimsoll::engine {
 namespace {
@@ -30,8 +30,10 @@ void visit_tensors(const c10::IValue& value, Visit&& visit) {
   }
 }
 
-// Points a factory without a device to meta. Operations with a tensor follow that tensor.
+// Points a factory without a device to meta. Operations with a tensor follow that tensor, and
+// libtorch's own operations mean the CPU when they name no device.
 void redirect_factory(const c10::FunctionSchema& schema, torch::jit::Stack& stack) {
+  if (!is_called_by_user_code()) return;
   const std::size_t first = stack.size() - schema.arguments().size();
   for (std::size_t index = 0; index < schema.arguments().size(); ++index) {
     c10::IValue& value = stack[first + index];
@@ -46,9 +48,17 @@ bool is_constant(const at::Tensor& tensor) {
   return tensor.defined() && tensor.is_cpu() && tensor.dim() > 0 && !tensor.requires_grad();
 }
 
-at::Tensor meta_twin(const at::Tensor& tensor) {
-  const UnseenScope unseen(Unseen::kEverything);
-  return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
+// A meta tensor of the same form that keeps the constant alive and has no block of its own.
+at::Tensor meta_twin(const at::Tensor& constant) {
+  const auto release = [](void* context) { delete static_cast<at::Tensor*>(context); };
+  at::DataPtr data(nullptr, new at::Tensor(constant), release, at::kMeta);
+  c10::Storage storage(c10::Storage::use_byte_size_t(), constant.storage().nbytes(),
+                       std::move(data), nullptr, /*resizable=*/false);
+  at::Tensor twin = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::Meta), constant.dtype());
+  twin.unsafeGetTensorImpl()->set_sizes_and_strides(constant.sizes(), constant.strides(),
+                                                    constant.storage_offset());
+  return twin;
 }
 
 // Replaces CPU constants when the operation also has a meta tensor.
@@ -79,7 +89,7 @@ void run_operation(const c10::OperatorHandle& operation, c10::DispatchKeySet key
                    torch::jit::Stack* stack) {
   redirect_factory(operation.schema(), *stack);
   replace_constants(operation.schema(), *stack);
-  if (dry::sum_in_place(operation, *stack)) return;
+  if (dry::rewrite(operation, *stack)) return;
   const dry::KernelTemporaries temporaries(operation, *stack);
   operation.redispatchBoxed(
       keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kModeKey), stack);

@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 
@@ -80,6 +81,18 @@ std::string_view innermost_operation() {
 std::string_view calling_operation() {
   const std::size_t depth = named_depth();
   return depth < 2 ? std::string_view() : running.stack[depth - 2]->name();
+}
+
+bool is_called_by_user_code() {
+  const std::size_t depth = named_depth();
+  return depth < 2 || running.stack[depth - 2]->scope() == at::RecordScope::BACKWARD_FUNCTION;
+}
+
+bool is_inside_node() {
+  const auto end = running.stack.begin() + static_cast<std::ptrdiff_t>(named_depth());
+  return std::any_of(running.stack.begin(), end, [](const at::RecordFunction* operation) {
+    return operation->scope() == at::RecordScope::BACKWARD_FUNCTION;
+  });
 }
 
 }  // namespace plimsoll::engine

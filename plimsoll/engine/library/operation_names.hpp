@@ -31,4 +31,11 @@ std::string_view innermost_operation();
 inline constexpr std::string_view kNodeWrapper = "autograd::engine::evaluate_function: ";
 std::string_view calling_operation();
 
+// Whether user code called the innermost operation: directly, or from the backward function of an
+// own autograd function. (libtorch's own formulas count as such, too.)
+bool is_called_by_user_code();
+
+// Whether a backward formula runs.
+bool is_inside_node();
+
 }  // namespace plimsoll::engine

@@ -27,6 +27,11 @@ class Frame : public std::enable_shared_from_this<Frame> {
 
   std::size_t pack() { return packed_++; }
 
+  // Results of linear layers: kept by the first run, handed out by the rerun in the same order.
+  bool recomputing() const { return recomputed_; }
+  void keep_result(const at::Tensor& result) { results_.push_back(result.variable_data()); }
+  at::Tensor take_result() { return std::exchange(results_.at(next_result_++), at::Tensor()); }
+
   at::Tensor unpack(std::size_t index) {
     if (!recomputed_) rerun();
     KeptTensor kept = std::exchange(kept_.at(index), KeptTensor());
@@ -50,6 +55,22 @@ class Frame : public std::enable_shared_from_this<Frame> {
   std::size_t packed_ = 0;
   bool recomputed_ = false;
   std::vector<KeptTensor> kept_;
+  std::vector<at::Tensor> results_;
+  std::size_t next_result_ = 0;
+};
+
+// The innermost region that this thread runs or reruns.
+thread_local Frame* current_frame = nullptr;
+
+class CurrentFrameScope {
+ public:
+  explicit CurrentFrameScope(Frame* frame) : previous_(std::exchange(current_frame, frame)) {}
+  ~CurrentFrameScope() { current_frame = previous_; }
+  CurrentFrameScope(const CurrentFrameScope&) = delete;
+  CurrentFrameScope& operator=(const CurrentFrameScope&) = delete;
+
+ private:
+  Frame* previous_;
 };
 
 // In forward: a saved tensor becomes its number in the frame.
@@ -124,6 +145,7 @@ void Frame::rerun() {
   const at::AutoGradMode grad_mode(true);
   Capture capture(kept_);
   const SavedTensorScope scope(&capture);
+  const CurrentFrameScope current(this);
   const at::Tensor input = input_.get().detach().requires_grad_(wants_gradient_);
   const RandomStateScope random(random_state_);
   body_(input);
@@ -134,13 +156,57 @@ void Frame::rerun() {
   }
 }
 
+// Computes or takes the result; backward as two products and a sum.
+class KeptLinear : public torch::autograd::Function<KeptLinear> {
+ public:
+  using Context = torch::autograd::AutogradContext;
+  using Tensors = torch::autograd::variable_list;
+
+  static at::Tensor forward(Context* context, const at::Tensor& x, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias) {
+    context->save_for_backward({x, weight});
+    context->saved_data["has_bias"] = bias.has_value();
+    if (current_frame->recomputing()) return current_frame->take_result();
+    at::Tensor result = at::linear(x, weight, bias);
+    const bool bias_learns = bias && bias->requires_grad();
+    if (x.requires_grad() || weight.requires_grad() || bias_learns) {
+      current_frame->keep_result(result);
+    }
+    return result;
+  }
+
+  static Tensors backward(Context* context, const Tensors& gradients) {
+    const Tensors saved = context->get_saved_variables();
+    const at::Tensor& x = saved[0];
+    const at::Tensor& weight = saved[1];
+    const at::Tensor g = gradients[0].reshape({-1, weight.size(0)});
+    Tensors result(3);
+    if (context->needs_input_grad(0)) result[0] = at::_unsafe_view(g.mm(weight), x.sizes());
+    if (context->needs_input_grad(1)) {
+      result[1] = g.t().mm(x.reshape({-1, weight.size(1)}));
+    }
+    const bool has_bias = context->saved_data["has_bias"].toBool();
+    if (has_bias && context->needs_input_grad(2)) result[2] = g.sum(0);
+    return result;
+  }
+};
+
 }  // namespace
 
 at::Tensor checkpoint(RegionBody body, at::Tensor input, bool keep_random_state) {
   const auto frame = std::make_shared<Frame>(body, input, keep_random_state);
   Counting counting(frame);
   const SavedTensorScope scope(&counting);
+  const CurrentFrameScope current(frame.get());
   return body(input);
+}
+
+at::Tensor kept_linear(const at::Tensor& x, const at::Tensor& weight,
+                       const std::optional<at::Tensor>& bias) {
+  if (current_frame == nullptr) {
+    throw std::logic_error("[checkpoint] kept_linear outside a checkpointed region");
+  }
+  return KeptLinear::apply(x, weight, bias);
 }
 
 }  // namespace plimsoll::engine

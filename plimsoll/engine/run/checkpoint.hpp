@@ -20,4 +20,10 @@ using RegionBody = std::function<at::Tensor(const at::Tensor& input)>;
 // throws std::runtime_error when a rerun saves another number of tensors.
 at::Tensor checkpoint(RegionBody body, at::Tensor input, bool keep_random_state);
 
+// at::linear inside a region that keeps the results of its linear layers: the first run keeps what
+// it computes with the region's input, the rerun takes it from there. One autograd node that saves x
+// and weight. Throws std::logic_error outside a region.
+at::Tensor kept_linear(const at::Tensor& x, const at::Tensor& weight,
+                       const std::optional<at::Tensor>& bias);
+
 }  // namespace plimsoll::engine

@@ -1,5 +1,7 @@
 #include "plimsoll/engine/run/library_calls.hpp"
 
+#include "plimsoll/engine/run/checkpoint.hpp"
+
 namespace plimsoll::engine {
 namespace {
 
@@ -136,6 +138,8 @@ at::Tensor call_one(const Operation& op, const Values& values, at::Device device
       return at::embedding(in(1), in(0));
     case OpKind::kLinear:
       return at::linear(in(0), in(1), optional_input(op, values, 2));
+    case OpKind::kKeptLinear:
+      return kept_linear(in(0), in(1), optional_input(op, values, 2));
     case OpKind::kLayerNorm:
       return at::layer_norm(in(0), {in(0).size(-1)}, in(1), in(2), a.number);
     case OpKind::kRmsNorm:

@@ -124,7 +124,7 @@ class GptBuilder {
 
   ValueId checkpointed_block(ValueId x, const BlockWeights& w) {
     if (options_.checkpoint == Checkpoint::kNone) return block(x, w);
-    g_.begin_region();
+    g_.begin_region(options_.checkpoint == Checkpoint::kMatmuls);
     const ValueId out = block(x, w);
     g_.end_region(options_.dropout > 0);
     return out;

@@ -145,7 +145,7 @@ class LlamaBuilder {
 
   ValueId checkpointed_block(ValueId x, const BlockWeights& w) {
     if (options_.checkpoint == Checkpoint::kNone) return block(x, w);
-    g_.begin_region();
+    g_.begin_region(options_.checkpoint == Checkpoint::kMatmuls);
     if (position_ids_ != kNoValue) g_.hold(position_ids_);
     const ValueId out = block(x, w);
     g_.end_region(hugging_face_ || options_.dropout > 0);

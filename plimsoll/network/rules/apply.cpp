@@ -75,6 +75,8 @@ Tensor apply_one(Autograd& a, const Operation& op, std::vector<Tensor>& values) 
       return apply_cat(a, op, values);
     case OpKind::kLinear:
       return linear(a, in(0), in(1), op.inputs.size() > 2 ? in(2) : Tensor());
+    case OpKind::kKeptLinear:
+      return kept_linear(a, in(0), in(1), op.inputs.size() > 2 ? in(2) : Tensor());
     case OpKind::kLayerNorm:
       return layer_norm(a, in(0), in(1), in(2));
     case OpKind::kRmsNorm:

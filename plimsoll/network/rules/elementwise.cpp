@@ -55,12 +55,12 @@ void relu_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   out[0] = pointwise(a, {&result, &in[0]});
 }
 
-// The exact gelu goes through oneDNN when x is contiguous: a gradient of another layout is reordered
+// The exact fp32 gelu goes through oneDNN when x is contiguous: a gradient of another layout is reordered
 // in two copies.
 void gelu_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor x = a.unpack(node, kSelf);
   out[0] = pointwise(a, {&in[0], &x});
-  const bool reorders = a.facts.backend == Backend::kCpu && x.dtype() != DType::kFloat64 &&
+  const bool reorders = a.facts.backend == Backend::kCpu && x.dtype() == DType::kFloat32 &&
                         x.contiguous() && !in[0].contiguous();
   if (!reorders) return;
   const Tensor plain = a.scratch(x.shape(), x.dtype());

@@ -111,7 +111,11 @@ NumberBlocks number_blocks(Autograd& a, DType dtype, DType number) {
 
 Tensor with_number(Autograd& a, const Tensor& t, DType number) {
   const NumberBlocks blocks = number_blocks(a, t.dtype(), number);
-  return empty_like(a, t);
+  // The number is an operand without dimensions, so the layout is always found by sorting strides,
+  // even where t counts as contiguous (a dimension of size 1 with a foreign stride).
+  Few<Dims, 4> strides;
+  strides.push_back(t.strides());
+  return a.empty_strided(t.shape(), packed_strides(t.shape(), strides), t.dtype(), a.tag);
 }
 
 void in_place_with_number(Autograd& a, const Tensor& t, DType number) {

@@ -1,6 +1,7 @@
 #include "plimsoll/network/rules/products.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "plimsoll/network/rules/kernels.hpp"
 #include "plimsoll/network/rules/views.hpp"
@@ -207,6 +208,46 @@ Tensor linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& bias)
   }
   Tensor out = matmul_matrix(a, x, transpose(a, w, 0, 1));
   const Ref<Node> node = a.record("AddBias", add_bias_backward, {&out, &bias});  // in place
+  return a.attach(node, out);
+}
+
+namespace {
+
+// dx, dw, db in this order, as the engine's own formula computes them.
+void kept_linear_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Tensor x = a.unpack(node, kLeft);
+  const Tensor w = a.unpack(node, kRight);
+  const Tensor g = reshape_gradient(a, in[0], {in[0].elements() / w.size(0), w.size(0)});
+  if (node.wants(0)) {
+    const Tensor dx = product(a, g, w);
+    out[0] = a.plain_view(dx, x.shape(), contiguous_strides(x.shape()));
+  }
+  if (node.wants(1)) {
+    const Tensor rows = reshape_gradient(a, x, {x.elements() / w.size(1), w.size(1)});
+    out[1] = product(a, transposed(a, g, 0, 1), rows);
+  }
+  if (node.wants(2)) out[2] = a.empty({w.size(0)}, in[0].dtype());
+}
+
+}  // namespace
+
+Tensor kept_linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& bias) {
+  Frame* frame = a.current_frame();
+  check(frame != nullptr, "a kept linear outside a checkpoint region");
+  const Ref<Node> node = a.record("KeptLinear", kept_linear_backward, {&x, &w, &bias});
+  Tensor out;
+  if (a.recomputing()) {
+    out = std::exchange(frame->outputs.at(frame->next_output++), Tensor());
+  } else {
+    const bool outer_mode = std::exchange(a.grad_mode, false);
+    out = linear(a, x, w, bias);
+    a.grad_mode = outer_mode;
+    if (node) frame->outputs.push_back(a.plain_view(out, out.shape(), out.strides()));
+  }
+  if (node) {
+    a.save_input(*node, kLeft, x);
+    a.save_input(*node, kRight, w);
+  }
   return a.attach(node, out);
 }
 

@@ -10,6 +10,9 @@ Tensor addmm(Autograd& a, const Tensor& bias, const Tensor& x, const Tensor& y);
 Tensor bmm(Autograd& a, const Tensor& x, const Tensor& y);
 // x [..., in] times w [out, in], bias [out] or null.
 Tensor linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& bias);
+// linear() inside a checkpoint region with policy "matmuls": the frame keeps the result, a rerun
+// takes it from there. One node; saves x and w.
+Tensor kept_linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& bias);
 // at::matmul of two 4-dimensional tensors with equal batch dimensions.
 Tensor matmul4(Autograd& a, const Tensor& x, const Tensor& y);
 

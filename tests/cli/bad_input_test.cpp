@@ -1,0 +1,220 @@
+// Whatever is wrong with the input: exit code 2, one line on stderr, nothing on stdout.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "tests/cli/call.hpp"
+#include "tests/unit/temporary_folder.hpp"
+
+namespace plimsoll {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+struct Bad {
+  Arguments arguments;
+  std::string says;  // a fragment of the message
+};
+
+void check_refused(const std::vector<Bad>& cases) {
+  for (const Bad& bad : cases) {
+    std::string line;
+    for (const std::string& word : bad.arguments) line += word.substr(0, 80) + " ";
+    CAPTURE(line);
+    const test::Call result = test::call(bad.arguments);
+    CAPTURE(result.err);
+    CHECK(result.code == 2);
+    CHECK(result.out.empty());
+    CHECK(test::line_count(result.err) == 1);
+    CHECK(result.err.size() < 700);
+    CHECK(result.err.find(bad.says) != std::string::npos);
+  }
+}
+
+std::vector<Bad> bad_commands() {
+  std::vector<Bad> cases = {
+      {{}, "no command, expected one of params, plan"},
+      {{""}, "\"\" is no command"},
+      {{"plna", "gpt2"}, "nearest name: plan"},
+      {{"PLAN", "gpt2"}, "\"PLAN\" is no command"},
+      {{"--versoin"}, "nearest name: --version"},
+      {{"help", "nothing"}, "\"nothing\" is no command"},
+      {{"plan"}, "MODEL is missing"},
+      {{"plan", "gpt2", "gpt2-medium"}, "unexpected argument \"gpt2-medium\""},
+      {{"models", "gpt2"}, "unexpected argument \"gpt2\", expected none"},
+      {{"plan", "gpt2", "--bach", "2"},
+       "[--bach] is no option of plimsoll plan. Hint: nearest "
+       "name: --batch"},
+      {{"plan", "gpt2", "-b", "2"}, "[-b] is no option"},
+      {{"plan", "gpt2", "--json=yes"}, "[--json] takes no value"},
+      {{"params", "gpt2", "--batch", "2"}, "[--batch] is no option of plimsoll params"},
+      {{"plan", "gpt2", "--batch"}, "[--batch] has no value"},
+      {{"plan", "gpt2", "--batch="}, "[--batch] has an empty value"},
+      {{"plan", "gpt2", "--batch", "2", "--batch", "3"}, "[--batch] is given more than once"},
+  };
+  for (const char* later : {"fit", "math", "infer", "explain", "diff", "train", "export",
+                            "checkpoint", "report", "devices"}) {
+    cases.push_back({{later, "gpt2"}, "this command does not exist in this version"});
+  }
+  return cases;
+}
+
+std::vector<Bad> bad_numbers() {
+  std::vector<Bad> cases;
+  for (const char* text : {"0", "-1", "1e3", "1k", "0x10", "1.0", " 4", "4 ", "+4", "", "two",
+                           "99999999999999999999", "2000000000000", "NaN", "1,000"}) {
+    cases.push_back({{"plan", "gpt2", "--batch", text}, "[--batch] \""});
+  }
+  cases.push_back({{"plan", "gpt2", "--accumulate", "100000"}, "from 1 to 65536"});
+  cases.push_back({{"plan", "gpt2", "--threads", "0"}, "[--threads] \"0\""});
+  cases.push_back({{"plan", "gpt2", "--seq", "0"}, "[--seq] \"0\""});
+  cases.push_back({{"plan", "gpt2", "--seq", "1025"}, "at most 1024 (the model's learned"});
+  for (const char* text : {"1", "-0.1", "nan", "inf", "0.1x", "0x0.8", "1e-1", "half"}) {
+    cases.push_back({{"plan", "gpt2", "--dropout", text}, "[--dropout] \""});
+  }
+  for (const char* text : {"24", "24Gib", "GiB", "-1GiB", "0GiB", "99999999999GiB", "1.5GiB"}) {
+    if (std::string(text) == "24") continue;
+    cases.push_back({{"measure", "minigpt:", "--bisect", text}, "[--bisect] \""});
+  }
+  cases.push_back({{"measure", "minigpt:", "--steps", "1"}, "[--steps] \"1\""});
+  cases.push_back({{"measure", "minigpt:", "--sweep", "depth"}, "expected seq or width"});
+  cases.push_back({{"params", "gpt2", "--against", "-5"}, "[--against] \"-5\""});
+  cases.push_back({{"params", "gpt2", "--against", "1e8"}, "[--against] \"1e8\""});
+  cases.push_back(
+      {{"params", "gpt2", "--against", "no.safetensors"}, "expected a parameter count"});
+  return cases;
+}
+
+Bad refused_value(const std::string& option, const std::string& value, const std::string& says) {
+  return {{"plan", "gpt2", option, value}, "[" + option + "] " + says};
+}
+
+std::vector<Bad> bad_choices() {
+  return {
+      refused_value("--precision", "fp31", "\"fp31\", expected fp64, fp32, bf16, mixed. Hint"),
+      refused_value("--precision", "FP32", "\"FP32\""),
+      refused_value("--precision", "fp16", "fp16 is not in this version"),
+      refused_value("--precision", "autocast", "autocast is not in this version"),
+      refused_value("--precision", "zero-paper", "zero-paper is not in this version"),
+      refused_value("--precision", "megatron", "megatron is not in this version"),
+      refused_value("--optimizer", "adam", "\"adam\", expected adamw"),
+      refused_value("--optimizer", "adafactor", "adafactor is not in this version"),
+      refused_value("--optimizer-impl", "torch", "\"torch\", expected plimsoll"),
+      refused_value("--attention", "eager", "eager is not in this version"),
+      refused_value("--attention", "efficient", "attention=efficient does not exist on cpu"),
+      refused_value("--checkpoint", "blocks", "\"blocks\", expected none"),
+      refused_value("--semantics", "hf", "semantics=hf is not known for gpt2"),
+      refused_value("--backend", "tpu", "\"tpu\", expected cpu, cuda"),
+      refused_value("--targets", "same", "\"same\", expected separate, shared"),
+      refused_value("--state-dtype", "fp16", "fp16 is not in this version"),
+      refused_value("--loss-dtype", "int8", "\"int8\", expected"),
+      refused_value("--mode", "decode", "\"decode\", expected train"),
+      refused_value("--ranks", "2", "\"2\", expected 1"),
+      refused_value("--zero", "3", "\"3\", expected 0"),
+      refused_value("--device", "24GiB", "\"24GiB\", expected none"),
+      refused_value("--reserve", "1GiB", "\"1GiB\", expected 0"),
+      refused_value("--context", "5", "decoding is not in this version"),
+      refused_value("--kv-dtype", "fp8", "decoding is not in this version"),
+      refused_value("--master-dtype", "fp32", "\"fp32\", expected none"),
+      refused_value("--grad-dtype", "bf16", "\"bf16\", expected fp32"),
+      {{"plan", "gpt2", "--backend", "cuda", "--attention", "flash"}, "does not exist on cuda"},
+      {{"plan", "gpt2", "--optimizer", "lion", "--optimizer-impl", "torch-cpp"}, "lion has no"},
+      {{"plan", "cnn:", "--seq", "8"}, "reads no tokens"},
+      {{"plan", "cnn:", "--attention", "math"}, "has no attention"},
+      {{"plan", "cnn:", "--dropout", "0.5"}, "no dropout"},
+  };
+}
+
+std::vector<Bad> bad_models() {
+  std::vector<Bad> cases = {
+      {{"plan", ""}, "[MODEL] is empty"},
+      {{"plan", "gpt3"}, "nearest name: gpt2"},
+      {{"plan", "no/such/config.json"}, "no such file or folder"},
+      {{"plan", "/dev/null"}, "[/dev/null]"},
+      {{"plan", "minigpt:d=129"}, "[minigpt:heads]"},
+      {{"plan", "minigpt:d=128,d=64"}, "given twice"},
+      {{"plan", "minigpt:depth=4"}, "unknown key"},
+      {{"plan", "minigpt:d=-4"}, "whole number of at least 1"},
+      {{"plan", "minigpt:d=99999999999999999999"}, "at most 2^53"},
+      {{"plan", "minigpt:d=1000000000000,V=1000000000000,heads=1"}, "parameters"},
+      {{"plan", "minigpt:s=9007199254740992,d=1,heads=1,V=2"}, "expected"},
+      {{"plan", "minigpt:,"}, "minigpt"},
+      {{"plan", "cnn:channels=16--24"}, "[cnn:channels]"},
+      {{"plan", "cnn:norm=layer"}, "expected batch or none"},
+      {{"plan", "tests"}, "folder without config.json"},
+      {{"plan", "minigpt:d=4096,L=64,s=1000000000", "--batch", "1000000000000"}, "beyond any"},
+      {{"plan", std::string(100000, 'x')}, "100000 bytes, expected at most 4096"},
+      {{"plan", "line\nbreak"}, "line\\x0abreak"},
+  };
+  return cases;
+}
+
+struct BadFile {
+  std::string text;
+  std::string says;
+};
+
+std::vector<BadFile> bad_configs() {
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "[";
+  return {
+      {"", "is empty"},
+      {"{", "ends too early"},
+      {"[]", "expected a JSON object"},
+      {"{}", ":/model_type] missing"},
+      {R"({"model_type": "llama",)", "ends too early"},
+      {R"({"model_type": "bert"})", "cannot be planned"},
+      {R"({"model_type": "lama"})", "nearest name: llama"},
+      {R"({"model_type": 3})", "expected a string"},
+      {R"({"model_type": "llama", "hidden_size": -1})", ":/hidden_size] -1"},
+      {R"({"model_type": "llama", "hidden_size": 1e3})", ":/hidden_size]"},
+      {R"({"model_type": "llama", "hidden_size": "64"})", ":/hidden_size]"},
+      {R"({"model_type": "llama", "num_attention_heads": 33})", "does not divide"},
+      {R"({"model_type": "llama", "num_key_value_heads": 5})", "does not divide"},
+      {R"({"model_type": "llama", "vocab_size": 9007199254740992})", "2^53"},
+      {R"({"model_type": "llama", "vocab_size": 99999999999999999999})", "2^53"},
+      {R"({"model_type": "llama", "num_hidden_layers": 100000})", "from 1 to 10000"},
+      {R"({"model_type": "llama", "rms_norm_eps": NaN})", "NaN is no JSON value"},
+      {R"({"model_type": "gpt2", "n_embd": 770})", "does not divide"},
+      {R"({"model_type": "gpt2", "n_embd": 64, "hidden_size": 65})", "but n_embd is 64"},
+      {"{\"model_type\": \"gpt2\xff\"}", "is not UTF-8"},
+      {std::string("\0\0\0\0", 4), "config.json"},
+      {deep, "nested deeper"},
+  };
+}
+
+TEST_CASE("commands and options that are wrong") { check_refused(bad_commands()); }
+
+TEST_CASE("numbers that are wrong") { check_refused(bad_numbers()); }
+
+TEST_CASE("choices that are wrong or not in this version") { check_refused(bad_choices()); }
+
+TEST_CASE("models that are wrong") { check_refused(bad_models()); }
+
+TEST_CASE("configs that are wrong, for every command that reads one") {
+  const test::TemporaryFolder folder;
+  for (const BadFile& bad : bad_configs()) {
+    const std::string file = folder.write("config.json", bad.text);
+    check_refused({{{"plan", file}, bad.says},
+                   {{"plan", folder.path()}, bad.says},
+                   {{"params", file, "--json"}, bad.says},
+                   {{"measure", file}, bad.says}});
+  }
+}
+
+TEST_CASE("weights files that are wrong") {
+  const test::TemporaryFolder folder;
+  const std::string empty = folder.write("empty.safetensors", "");
+  const std::string cut = folder.write("cut.safetensors", std::string("\x10\0\0\0\0\0\0\0{}", 10));
+  const std::string huge = folder.write("huge.safetensors", std::string(8, '\xff'));
+  check_refused({{{"params", empty}, "[" + empty},
+                 {{"params", cut}, "[" + cut},
+                 {{"params", huge}, "[" + huge},
+                 {{"params", folder.path()}, folder.path()},
+                 {{"params", "gpt2", "--against", cut}, "[" + cut},
+                 {{"plan", cut}, "holds weights, expected a config.json"}});
+}
+
+}  // namespace
+}  // namespace plimsoll

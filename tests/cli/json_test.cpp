@@ -1,0 +1,183 @@
+// JSON output: valid by its schema, and the same figures as the text.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/base/number_text.hpp"
+
+#include "tests/cli/call.hpp"
+#include "tests/cli/schema_check.hpp"
+#include "tests/unit/temporary_folder.hpp"
+
+namespace plimsoll {
+namespace {
+
+using nlohmann::json;
+using Arguments = std::vector<std::string>;
+
+const std::string kMiniGpt = "minigpt:d=128,L=4,V=1000,s=64,heads=4";
+
+Arguments with(Arguments arguments, const Arguments& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+json output_of(const Arguments& arguments) {
+  const test::Call result = test::call(with(arguments, {"--json"}));
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(result.err.empty());
+  return json::parse(result.out);
+}
+
+void check_schema(const std::string& name, const json& value) {
+  for (const std::string& violation : test::schema_violations(test::read_schema(name), value)) {
+    FAIL_CHECK(name, violation);
+  }
+}
+
+std::vector<Arguments> jobs() {
+  return {{"gpt2"},
+          {"llama-3-8b", "--seq", "8192", "--precision", "mixed"},
+          {"llama-3-8b", "--semantics", "hf", "--precision", "bf16", "--seq", "128"},
+          {kMiniGpt, "--accumulate", "3", "--precision", "mixed", "--batch", "2"},
+          {kMiniGpt, "--optimizer-impl", "torch-python", "--first-step"},
+          {kMiniGpt, "--backend", "cuda", "--batch", "8"},
+          {kMiniGpt, "--checkpoint", "block", "--dropout", "0.1", "--attention", "math"},
+          {"cnn:norm=batch,bias=off,pool=last", "--batch", "4"}};
+}
+
+// "1,234" must stand in the text as a word of its own.
+bool shows(const std::string& text, std::int64_t figure) {
+  const std::string word = grouped(figure);
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const char before = at == 0 ? ' ' : text[at - 1];
+    const char after = at + word.size() < text.size() ? text[at + word.size()] : ' ';
+    const auto continues = [](char c) { return c == ',' || (c >= '0' && c <= '9'); };
+    if (!continues(before) && !continues(after)) return true;
+  }
+  return false;
+}
+
+void check_shown(const std::string& text, const json& figures) {
+  if (figures.is_number_integer()) {
+    CAPTURE(figures.get<std::int64_t>());
+    CHECK(shows(text, figures.get<std::int64_t>()));
+  } else if (figures.is_structured()) {
+    for (const json& part : figures) check_shown(text, part);
+  }
+}
+
+json step_figures(const json& step) {
+  json figures = json::array({step["peak"]["bytes"]});
+  for (const json& alive : step["peak"]["alive"]) figures.push_back(alive["bytes"]);
+  for (const json& phase : step["phases"]) {
+    for (const char* key : {"start", "end", "peak"}) figures.push_back(phase[key]);
+  }
+  return figures;
+}
+
+std::int64_t sum(const json& rows, const char* key) {
+  std::int64_t total = 0;
+  for (const json& row : rows) total += row[key].get<std::int64_t>();
+  return total;
+}
+
+TEST_CASE("plans are valid by their schema") {
+  for (const Arguments& job : jobs()) {
+    CAPTURE(job[0]);
+    check_schema("plan", output_of(with({"plan"}, job)));
+  }
+}
+
+TEST_CASE("what is alive at a peak sums to it") {
+  for (const Arguments& job : jobs()) {
+    CAPTURE(job[0]);
+    const json plan = output_of(with({"plan"}, job));
+    for (const json& step : plan["timeline"]) {
+      CHECK(sum(step["peak"]["alive"], "bytes") == step["peak"]["bytes"].get<std::int64_t>());
+    }
+    std::int64_t tags = 0;
+    for (const json& bytes : plan["tags"]) tags += bytes.get<std::int64_t>();
+    CHECK(tags == plan["timeline"]["steady"]["peak"]["bytes"].get<std::int64_t>());
+    CHECK(plan["memory"]["requested"] == plan["timeline"]["steady"]["peak"]["bytes"]);
+  }
+}
+
+TEST_CASE("text and JSON of a plan have the same figures") {
+  for (const Arguments& job : jobs()) {
+    CAPTURE(job[0]);
+    const json plan = output_of(with({"plan"}, job));
+    const std::string text = test::call(with({"plan"}, job)).out;
+    check_shown(text, plan["posts"]);
+    check_shown(text, plan["ledger"]);
+    check_shown(text, plan["flops"]["forward"]["full"]);
+    check_shown(text, plan["flops"]["backward"]["full"]);
+    check_shown(text, plan["closed_form"]["posts"]);
+    const bool first = job.back() == "--first-step";
+    check_shown(text, step_figures(plan["timeline"][first ? "first" : "steady"]));
+  }
+}
+
+TEST_CASE("every null of a plan has its reason") {
+  const json plan = output_of({"plan", kMiniGpt, "--backend", "cuda"});
+  for (const auto& [key, value] : plan["memory"].items()) {
+    CAPTURE(key);
+    if (value.is_null()) CHECK(plan["memory"]["reason"].contains(key));
+  }
+  CHECK(plan["time"]["reason"].is_string());
+  CHECK(plan["fit"]["reason"].is_string());
+  CHECK(output_of({"plan", "cnn:"})["closed_form"]["reason"].is_string());
+}
+
+TEST_CASE("parameters, models and doctor are valid by their schema") {
+  check_schema("params", output_of({"params", "gpt2", "--against", "163037184"}));
+  check_schema("models", output_of({"models"}));
+  check_schema("doctor", output_of({"doctor"}));
+}
+
+TEST_CASE("terms sum to the parameters, parts to the difference") {
+  for (const char* model : {"gpt2", "llama-3.2-1b", "llama-2-70b", "minigpt:", "cnn:"}) {
+    CAPTURE(model);
+    const json p = output_of({"params", model, "--against", "123456789"});
+    CHECK(sum(p["terms"], "count") == p["parameters"].get<std::int64_t>());
+    const json& against = p["against"];
+    CHECK(sum(against["parts"], "count") + against["unexplained"].get<std::int64_t>() ==
+          against["difference"].get<std::int64_t>());
+    CHECK(against["difference"].get<std::int64_t>() ==
+          123456789 - p["parameters"].get<std::int64_t>());
+  }
+}
+
+TEST_CASE("names that are not UTF-8 do not break the JSON") {
+  const test::TemporaryFolder folder;
+  const std::string file =
+      folder.write("gpt\xff.json", R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 12})");
+  check_schema("plan", output_of({"plan", file, "--seq", "8"}));
+  check_schema("params", output_of({"params", file}));
+}
+
+TEST_CASE("the schema checker finds what is wrong") {
+  const json schema = test::read_schema("plan");
+  json plan = output_of({"plan", kMiniGpt});
+  const auto broken = [&](const char* pointer, const json& value) {
+    json copy = plan;
+    copy[json::json_pointer(pointer)] = value;
+    return !test::schema_violations(schema, copy).empty();
+  };
+  CHECK_FALSE(broken("/posts/P", 5));
+  CHECK(broken("/posts/P", 5.5));
+  CHECK(broken("/posts/P", "5"));
+  CHECK(broken("/posts/P", -5));
+  CHECK(broken("/posts/O/extra", 5));
+  CHECK(broken("/schema", "plimsoll.plan/2"));
+  CHECK(broken("/job/precision", "fp23"));
+  CHECK(broken("/timeline/first/phases/0/end", nullptr));
+  plan["ledger"].erase("distinct");
+  CHECK_FALSE(test::schema_violations(schema, plan).empty());
+}
+
+}  // namespace
+}  // namespace plimsoll

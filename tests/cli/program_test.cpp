@@ -1,0 +1,186 @@
+// The program as a process: streams, colours, exit codes, the frozen list of options.
+#include "plimsoll/cli/program.hpp"
+
+#include <algorithm>
+#include <new>
+#include <regex>
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "plimsoll/base/checked.hpp"
+#include "plimsoll/base/table.hpp"
+
+#include "tests/cli/call.hpp"
+#include "tests/unit/temporary_folder.hpp"
+
+namespace plimsoll {
+namespace {
+
+using test::call;
+using test::CallOptions;
+using test::Stdout;
+using Arguments = std::vector<std::string>;
+
+const std::string kMiniGpt = "minigpt:d=128,L=4,V=1000,s=64,heads=4";
+
+bool has_escape(const std::string& text) { return text.find('\x1b') != std::string::npos; }
+
+std::set<std::string> options_in(const std::string& help) {
+  static const std::regex kOption("^  (--[a-z-]+)", std::regex::multiline);
+  std::set<std::string> options;
+  for (std::sregex_iterator it(help.begin(), help.end(), kOption), end; it != end; ++it) {
+    options.insert((*it)[1]);
+  }
+  return options;
+}
+
+std::set<std::string> job_options_and(std::set<std::string> more) {
+  more.insert({"--batch",      "--seq",          "--accumulate",     "--precision", "--state-dtype",
+               "--loss-dtype", "--optimizer",    "--optimizer-impl", "--attention", "--checkpoint",
+               "--dropout",    "--hold-logits",  "--targets",        "--semantics", "--backend",
+               "--threads",    "--mode",         "--ranks",          "--zero",      "--device",
+               "--reserve",    "--master-dtype", "--grad-dtype",     "--context",   "--kv-dtype"});
+  return more;
+}
+
+std::size_t longest_line(const std::string& text) {
+  std::size_t longest = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    longest = std::max(longest, text_width(std::string_view(text).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return longest;
+}
+
+TEST_CASE("the options of every command are frozen") {
+  CHECK(options_in(call({"plan", "--help"}).out) == job_options_and({"--first-step", "--json"}));
+  CHECK(options_in(call({"measure", "--help"}).out) ==
+        job_options_and({"--fit-batch", "--families", "--sweep", "--bisect", "--steps", "--json"}));
+  CHECK(options_in(call({"params", "--help"}).out) == std::set<std::string>{"--against", "--json"});
+  CHECK(options_in(call({"models", "--help"}).out) == std::set<std::string>{"--json"});
+  CHECK(options_in(call({"doctor", "--help"}).out) == std::set<std::string>{"--json"});
+}
+
+TEST_CASE("help and version, wherever they are asked for") {
+  const std::string overview = call({"help"}).out;
+  for (const Arguments& asked : {Arguments{"--help"}, {"-h"}, {"help", "--help"}}) {
+    CHECK(call(asked).out == overview);
+    CHECK(call(asked).code == 0);
+  }
+  const std::string plan = call({"help", "plan"}).out;
+  CHECK(call({"plan", "--help"}).out == plan);
+  CHECK(call({"plan", "-h"}).out == plan);
+  CHECK(call({"plan", "nothing", "--batch", "x", "--help"}).out == plan);
+  CHECK(call({"--version"}).out == "plimsoll 0.1.0\n");
+}
+
+TEST_CASE("every setting can be given the value it has when it is not given") {
+  const std::string text = call({"plan", kMiniGpt, "--json"}).out;
+  const Arguments given = {
+      "plan",     kMiniGpt,         "--json",   "--batch",      "1",        "--seq",
+      "64",       "--accumulate",   "1",        "--precision",  "fp32",     "--state-dtype",
+      "fp32",     "--loss-dtype",   "fp32",     "--optimizer",  "adamw",    "--optimizer-impl",
+      "plimsoll", "--attention",    "auto",     "--checkpoint", "none",     "--dropout",
+      "0",        "--targets",      "separate", "--semantics",  "plimsoll", "--backend",
+      "cpu",      "--threads",      "1",        "--mode",       "train",    "--ranks",
+      "1",        "--zero",         "0",        "--device",     "none",     "--reserve",
+      "0",        "--master-dtype", "none",     "--grad-dtype", "fp32"};
+  const test::Call result = call(given);
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  // Apart from the assumptions the two plans are one.
+  const auto figures = [](const std::string& json) { return json.substr(json.find("\"posts\"")); };
+  CHECK(figures(result.out) == figures(text));
+  // A flag is given or not; all other settings can be said.
+  CHECK(result.out.find("not given") == result.out.find("hold-logits off: not given") + 17);
+  CHECK(result.out.find("not given") == result.out.rfind("not given"));
+}
+
+TEST_CASE("pipes get no escape codes, terminals do unless NO_COLOR is set or TERM is dumb") {
+  for (const Arguments& arguments :
+       {Arguments{"plan", "gpt2"}, {"params", "gpt2"}, {"models"}, {"doctor"}, {"help"}}) {
+    CAPTURE(arguments[0]);
+    const std::string plain = call(arguments).out;
+    CHECK_FALSE(has_escape(plain));
+    CallOptions terminal{Stdout::kTerminal, {}, 100};
+    CHECK(has_escape(call(arguments, terminal).out));
+    terminal.environment = {"NO_COLOR=1"};
+    if (arguments[0] != "doctor") CHECK(call(arguments, terminal).out == plain);
+    terminal.environment = {"TERM=dumb"};
+    CHECK_FALSE(has_escape(call(arguments, terminal).out));
+  }
+  CHECK_FALSE(has_escape(call({"plan", "gpt2", "--json"}, {Stdout::kTerminal, {}, 100}).out));
+}
+
+TEST_CASE("lines stay within 100 columns, and within the terminal where text can be broken") {
+  for (const Arguments& arguments :
+       {Arguments{"plan", "llama-3.1-405b", "--seq", "131072", "--precision", "mixed"},
+        {"plan", kMiniGpt, "--backend", "cuda", "--batch", "8"},
+        {"plan", "gpt2", "--accumulate", "64", "--first-step"},
+        {"params", "llama-3.1-405b", "--against", "405000000000"},
+        {"models"},
+        {"doctor"},
+        {"help"},
+        {"help", "plan"},
+        {"help", "measure"}}) {
+    CAPTURE(arguments[0]);
+    CHECK(longest_line(call(arguments).out) <= 100);
+  }
+  const CallOptions narrow{Stdout::kTerminal, {"NO_COLOR=1"}, 80};
+  CHECK(longest_line(call({"plan", "gpt2"}, narrow).out) <= 80);
+}
+
+TEST_CASE("a reader that goes away is no error; a full or closed stdout is one of the machine") {
+  CHECK(call({"plan", "gpt2"}, {Stdout::kClosedPipe, {}, 100}).code == 0);
+  CHECK(call({"plan", "gpt2"}, {Stdout::kClosedPipe, {}, 100}).err.empty());
+  for (const Stdout broken : {Stdout::kFull, Stdout::kClosed}) {
+    const test::Call result = call({"plan", "gpt2"}, {broken, {}, 100});
+    CHECK(result.code == 3);
+    CHECK(test::line_count(result.err) == 1);
+  }
+}
+
+TEST_CASE("what commands throw becomes an exit code and one line") {
+  const auto code_of = [](const std::function<Result<cli::Output>()>& work) {
+    const auto output = cli::guarded(work);
+    REQUIRE_FALSE(output);
+    CHECK(format_error(output.error()).find('\n') == std::string::npos);
+    return output.error();
+  };
+  CHECK(code_of([]() -> Result<cli::Output> { throw_overflow(); }).code == ExitCode::kBadInput);
+  CHECK(code_of([]() -> Result<cli::Output> { throw std::bad_alloc(); }).code ==
+        ExitCode::kEnvironment);
+  const Error bug = code_of([]() -> Result<cli::Output> {
+    check(false, "two and two are five");
+    return cli::Output{};
+  });
+  CHECK(bug.code == ExitCode::kInternal);
+  CHECK(bug.what.find("tests/cli/program_test.cpp:") != std::string::npos);
+  CHECK(bug.what.find("two and two are five") != std::string::npos);
+}
+
+TEST_CASE("a path wins over a name, and names know no upper case") {
+  CHECK(call({"params", "GPT2", "--json"}).out == call({"params", "gpt2", "--json"}).out);
+  const test::TemporaryFolder folder;
+  folder.write("config.json", R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 12})");
+  const test::Call result = call({"params", folder.path()});
+  CHECK(result.code == 0);
+  CHECK(result.out.starts_with(folder.path() + ": "));
+}
+
+#if !PLIMSOLL_HAS_ENGINE
+TEST_CASE("without the engine measure says what is missing and how to get it") {
+  const test::Call result = call({"measure", kMiniGpt, "--fit-batch"});
+  CHECK(result.code == 3);
+  CHECK(result.out.empty());
+  CHECK(test::line_count(result.err) == 1);
+  CHECK(result.err.find("Hint: `./run plimsoll measure") != std::string::npos);
+  CHECK(call({"doctor"}).code == 0);
+}
+#endif
+
+}  // namespace
+}  // namespace plimsoll
