@@ -129,10 +129,11 @@ Parts explain(const Parts& habits, std::int64_t difference) {
 // Half a unit of the last digit that is not 0: 6700000000 -> 50000000.
 std::optional<DifferencePart> rounding(std::int64_t published, std::int64_t difference) {
   std::int64_t unit = 1;
-  while (published != 0 && published % (unit * 10) == 0) unit *= 10;
+  constexpr std::int64_t kLargestUnit = 1'000'000'000'000'000;
+  while (unit < kLargestUnit && published % (unit * 10) == 0) unit *= 10;
   if (unit < 1000 || std::abs(difference) > unit / 2) return std::nullopt;
-  return DifferencePart{fmt::format("the published count is rounded to {}", grouped(unit)), "",
-                        difference};
+  return DifferencePart{fmt::format("the published count is a multiple of {}", grouped(unit)),
+                        "rounding", difference};
 }
 
 PublishedCount explained(const Parts& habits, std::int64_t calculated, std::int64_t published) {

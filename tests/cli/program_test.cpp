@@ -2,10 +2,13 @@
 #include "plimsoll/cli/program.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <new>
+#include <pty.h>
 #include <regex>
 #include <set>
 #include <string>
+#include <unistd.h>
 
 #include <doctest/doctest.h>
 
@@ -131,6 +134,34 @@ TEST_CASE("lines stay within 100 columns, and within the terminal where text can
   }
   const CallOptions narrow{Stdout::kTerminal, {"NO_COLOR=1"}, 80};
   CHECK(longest_line(call({"plan", "gpt2"}, narrow).out) <= 80);
+}
+
+// What a LinePrinter writes to a descriptor until it is gone.
+std::string drawn_on(int write_end, int read_end, const std::vector<std::string>& updates) {
+  {
+    LinePrinter printer(write_end);
+    for (const std::string& update : updates) printer.update(update);
+  }
+  ::close(write_end);
+  std::string text(4096, '\0');
+  const ssize_t n = ::read(read_end, text.data(), text.size());
+  ::close(read_end);
+  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return text;
+}
+
+TEST_CASE(
+    "progress overwrites one line of a terminal and leaves nothing behind; pipes stay silent") {
+  ::setenv("TERM", "xterm", 1);
+  ::winsize size{50, 40, 0, 0};
+  int reader = -1;
+  int writer = -1;
+  REQUIRE(::openpty(&reader, &writer, nullptr, nullptr, &size) == 0);
+  const std::string text = drawn_on(writer, reader, {"step 1", "step 2 " + std::string(60, 'x')});
+  CHECK(text == "\rstep 1\x1b[K\rstep 2 " + std::string(29, 'x') + "...\x1b[K\r\x1b[K");
+  int ends[2] = {-1, -1};
+  REQUIRE(::pipe(ends) == 0);
+  CHECK(drawn_on(ends[1], ends[0], {"step 1"}).empty());
 }
 
 TEST_CASE("a reader that goes away is no error; a full or closed stdout is one of the machine") {

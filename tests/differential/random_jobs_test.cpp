@@ -35,4 +35,15 @@ TEST_CASE("300 random jobs: calculated = measured, every event of two steps") {
   }
 }
 
+TEST_CASE("300 random jobs: calculated = dry-run, every event of two steps") {
+  tests::prepare_library();
+  const Seeds seeds;
+  for (std::uint64_t seed = seeds.first; seed < seeds.last; ++seed) {
+    const tests::RandomJob random = tests::random_job(seed);
+    CAPTURE(seed);
+    CAPTURE(tests::describe(random));
+    CHECK(tests::text_of(tests::calculated_against(random.spec, random.job, at::kMeta)) == "equal");
+  }
+}
+
 }  // namespace plimsoll

@@ -74,6 +74,8 @@ TEST_CASE("cnn3 truth: saved bytes, storages, tensors, parameter references, ret
     }
     CHECK(parameters == variant.at("saved_param_refs"));
     CHECK(run.retained() == variant.at("retained_after_fwd"));
+    const Span dropped = run.measured_phase("delout_0");
+    CHECK(dropped.start - dropped.end == logits_bytes(variant));
   });
 }
 

@@ -103,6 +103,16 @@ class Run {
   std::vector<timeline::PhaseFigures> phases_;
 };
 
+// Bytes of a variant's logits, from their shape and dtype.
+inline std::int64_t logits_bytes(const nlohmann::json& variant) {
+  const nlohmann::json& logits = variant.at("logits");
+  const auto dtype = network::parse_dtype(logits.at("dtype").get<std::string>());
+  REQUIRE(dtype.has_value());
+  std::int64_t bytes = network::size_of(*dtype);
+  for (const nlohmann::json& size : logits.at("shape")) bytes *= size.get<std::int64_t>();
+  return bytes;
+}
+
 // Every phase of a measured timeline, or those whose names begin with one of `names`.
 inline void check_phases(const Run& run, const nlohmann::json& timeline,
                          const std::vector<std::string>& names = {""}) {

@@ -1,5 +1,8 @@
 // Operations that libtorch composes differently for each device, and for which it asks the tensor's
 // device: attention's choice of a kernel, dropout, RMS norm.
+#include <ATen/ops/_fused_rms_norm_compositeimplicitautograd_dispatch.h>
+#include <ATen/ops/dropout_compositeimplicitautograd_dispatch.h>
+
 #include <limits>
 
 #include "plimsoll/engine/dry/flavour.hpp"
@@ -67,9 +70,29 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Option
   return current_flavour() == Flavour::kCuda ? cuda_attention(of, added) : cpu_attention(of, added);
 }
 
+// One kernel on CUDA, several operations on the CPU.
+std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, at::IntArrayRef normalized,
+                                    const OptionalTensor& weight, std::optional<double> eps) {
+  if (current_flavour() == Flavour::kCpu) {
+    return at::compositeimplicitautograd::_fused_rms_norm(x, normalized, weight, eps);
+  }
+  const c10::impl::ExcludeDispatchKeyGuard without_mode(kModeKey);
+  return at::_fused_rms_norm(x, normalized, weight, eps);
+}
+
+// CUDA keeps a bool mask, the CPU multiplies by one of x's dtype.
+Tensor dropout(const Tensor& x, double p, bool train) {
+  if (current_flavour() == Flavour::kCpu) {
+    return at::compositeimplicitautograd::dropout(x, p, train);
+  }
+  return p > 0 && train ? std::get<0>(at::native_dropout(x, p, true)) : x;
+}
+
 }  // namespace
 
 void register_composites(torch::Library& mode) {
+  mode.impl("_fused_rms_norm", TORCH_FN(rms_norm));
+  mode.impl("dropout", TORCH_FN(dropout));
   mode.impl("scaled_dot_product_attention", TORCH_FN(attention));
 }
 

@@ -7,6 +7,7 @@
 #include <ATen/native/TypeProperties.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <unordered_map>
 
@@ -22,7 +23,7 @@ enum class Rule {
   kSum,          // over dimensions
   kMean,         // over dimensions
   kLoss,         // a loss per element, then its sum or mean
-  kNumberAfter,  // an operand that is a number becomes a tensor after the result is made
+  kNumberAfter,  // `self` is a number, and becomes a tensor after the result is made
   kWideCopy,     // 16-bit results are computed in an fp32 copy
   kResize,
 };
@@ -65,6 +66,7 @@ constexpr NamedRule kRules[] = {
     {"mean", "dim", Rule::kMean},
     {"mse_loss", "", Rule::kLoss},
     {"smooth_l1_loss", "", Rule::kLoss},
+    {"gather", "", Rule::kWideCopy},
     {"scatter", "src", Rule::kWideCopy},
     {"scatter", "value", Rule::kWideCopy},
     {"scatter_add", "", Rule::kWideCopy},
@@ -140,8 +142,9 @@ std::vector<at::Tensor> cast_operands(const Arguments& arguments, bool division)
 }
 
 // A number becomes a tensor of 8 bytes, and that is cast to the dtype it meets.
-void make_number(const at::Tensor& meets) {
+void make_number(at::ScalarType type, const at::Tensor& meets) {
   const at::Tensor number = scratch(8);
+  if (meets.scalar_type() == type) return;
   const at::Tensor cast = scratch(static_cast<std::int64_t>(meets.element_size()));
 }
 
@@ -151,11 +154,30 @@ struct Reduction {
   bool keep;
 };
 
+// Strides of the result along the dimensions of the sum, innermost first, where neighbours that
+// can be walked in one go are one. (TensorIterator does not merge them on meta.)
+std::vector<std::int64_t> merged_result_strides(const at::TensorIteratorBase& iterator) {
+  const at::IntArrayRef shape = iterator.shape();
+  std::vector<std::int64_t> result;
+  std::int64_t size = 0;
+  std::array<std::int64_t, 2> last{};
+  for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+    if (shape[dim] == 1 && shape.size() > 1) continue;
+    const std::array<std::int64_t, 2> strides{iterator.strides(0)[dim], iterator.strides(1)[dim]};
+    const bool merges = size > 0 && size * last[0] == strides[0] && size * last[1] == strides[1];
+    size = merges ? size * shape[dim] : shape[dim];
+    if (merges) continue;
+    result.push_back(strides[0]);
+    last = strides;
+  }
+  return result;
+}
+
 // libtorch's condition: two reduced dimensions outside, which its loops cannot sum in one go.
 bool is_summed_in_fp32(const at::TensorIteratorBase& iterator) {
-  if (!at::isReducedFloatingType(iterator.common_dtype()) || iterator.ndim() < 2) return false;
-  const at::IntArrayRef strides = iterator.strides(0);
-  return strides[0] == 0 && strides[1] == 0;
+  if (!at::isReducedFloatingType(iterator.common_dtype())) return false;
+  const std::vector<std::int64_t> strides = merged_result_strides(iterator);
+  return strides.size() >= 2 && strides[0] == 0 && strides[1] == 0;
 }
 
 void sum_into(const Reduction& of, const at::Tensor& result) {
@@ -173,7 +195,7 @@ void divided_sum_into(const Reduction& of, const at::Tensor& result) {
   const bool narrow = at::isReducedFloatingType(result.scalar_type());
   const at::Tensor sum = narrow ? empty_like_as(result, at::kFloat) : result;
   sum_into(of, sum);
-  make_number(sum);
+  make_number(at::kLong, sum);
 }
 
 Reduction reduction(const Arguments& arguments) {
@@ -214,7 +236,9 @@ std::function<void(const at::Tensor&)> action_after(Rule rule, const Arguments& 
       return [self = arguments["self"].toTensor(), how = arguments["reduction"].toInt()](
                  const Tensor& result) { reduce_loss(self, how, result); };
     case Rule::kNumberAfter:
-      return make_number;
+      return [type = arguments["self"].toScalar().type()](const Tensor& result) {
+        make_number(type, result);
+      };
     case Rule::kWideCopy:
       return copy_wide;
     case Rule::kCasts:

@@ -70,9 +70,21 @@ Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
   return where_out(condition, self, other, out);
 }
 
+Tensor isnan(const Tensor& x) { return at::empty_like(x, x.options().dtype(at::kBool)); }
+
 Tensor flip(const Tensor& x, at::IntArrayRef) { return at::empty_like(x); }
 
 Tensor roll(const Tensor& x, c10::SymIntArrayRef, at::IntArrayRef) { return at::empty_like(x); }
+
+// CUDA's dropout. The CPU's is composed of other operations.
+std::tuple<Tensor, Tensor> native_dropout(const Tensor& x, double, std::optional<bool>) {
+  Tensor out = at::empty_like(x);
+  return {std::move(out), at::empty_like(x, x.options().dtype(at::kBool))};
+}
+
+Tensor native_dropout_backward(const Tensor& gradient, const Tensor&, double) {
+  return at::empty_like(gradient);
+}
 
 }  // namespace
 
@@ -93,6 +105,9 @@ void register_elementwise_kernels(torch::Library& meta) {
   add_if_missing(meta, "logical_not.out", TORCH_FN(logical_not_out));
   add_if_missing(meta, "where.self", TORCH_FN(where));
   add_if_missing(meta, "where.self_out", TORCH_FN(where_out));
+  add_if_missing(meta, "native_dropout", TORCH_FN(native_dropout));
+  add_if_missing(meta, "native_dropout_backward", TORCH_FN(native_dropout_backward));
+  add_if_missing(meta, "isnan", TORCH_FN(isnan));
   add_if_missing(meta, "flip", TORCH_FN(flip));
   add_if_missing(meta, "roll", TORCH_FN(roll));
 }

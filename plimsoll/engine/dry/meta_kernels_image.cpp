@@ -2,20 +2,20 @@
 //
 // [Note: Convolution on the CPU]
 // libtorch's CPU has two ways for plain 2-d convolutions, and both need copies:
-//   blocked:  oneDNN, for fp32 with several images or one large one: copies with channels in blocks
-//             (16 with AVX-512, 8 with AVX2), results copied back;
+//   blocked:  oneDNN, for fp32 with several images or one large one: copies with channels in blocks,
+//             results copied back;
 //   unfolded: one matrix product with the image unfolded into its windows. Always taken when oneDNN
 //             is switched off.
 // oneDNN decides by itself how many channels a block has. Its copies were compared for kernels of
 // 3 x 3 with stride 1; for others they are an estimate. Grouped, dilated and transposed
 // convolutions have results only.
 // Letters: B batch, C channels in, O channels out.
-#include <ATen/Version.h>
 #include <ATen/native/ConvUtils.h>
 
 #include "plimsoll/engine/dry/flavour.hpp"
 #include "plimsoll/engine/dry/kernel_temporaries.hpp"
 #include "plimsoll/engine/dry/meta_kernels.hpp"
+#include "plimsoll/engine/library/convolution_block.hpp"
 
 namespace plimsoll::engine::dry {
 namespace {
@@ -82,7 +82,7 @@ class Copies {
     if (window() == 1) return {};
     return empty({x_.size(0), x_.size(1) * window(), pixels_out_});
   }
-  bool reads_image_directly() const { return x_.size(1) < block(); }
+  bool reads_image_directly() const { return x_.size(1) < convolution_block(); }
   bool is_color() const { return x_.size(1) == 3; }
   Tensor image() const {
     return empty({x_.size(0), padded(x_.size(1)), c10::multiply_integers(x_.sizes().slice(2))});
@@ -102,12 +102,8 @@ class Copies {
   Tensor bias() const { return empty({weight_.size(0)}); }
 
  private:
-  static std::int64_t block() {
-    static const bool wide = at::get_cpu_capability().find("AVX512") != std::string::npos;
-    return wide ? 16 : 8;
-  }
   static std::int64_t padded(std::int64_t channels) {
-    return (channels + block() - 1) / block() * block();
+    return (channels + convolution_block() - 1) / convolution_block() * convolution_block();
   }
   std::int64_t window() const { return c10::multiply_integers(weight_.sizes().slice(2)); }
   Tensor empty(IntArrayRef shape) const { return at::empty(shape, x_.options()); }

@@ -74,9 +74,10 @@ Tensor binary_cross_entropy_backward(const Tensor&, const Tensor& x, const Tenso
 
 std::tuple<Tensor, Tensor> nll_loss2d(const Tensor& x, const Tensor& target, const OptionalTensor&,
                                       std::int64_t reduction, c10::SymInt) {
+  Tensor total_weight = whole(x);
   const bool unreduced = reduction == at::Reduction::None;
   Tensor loss = unreduced ? at::empty(target.sizes(), x.options()) : whole(x);
-  return {std::move(loss), whole(x)};
+  return {std::move(loss), std::move(total_weight)};
 }
 
 Tensor nll_loss2d_backward(const Tensor&, const Tensor& x, const Tensor&, const OptionalTensor&,

@@ -13,11 +13,7 @@
 namespace plimsoll::engine {
 namespace {
 
-// [Note: Mode key]
-// libtorch dispatches an operation to the highest key that its tensors or the thread ask for. This
-// key stands above autograd, no tensor carries it and libtorch registers nothing under it, so the
-// mode sees every operation once, before autograd, and overrides no kernel.
-constexpr c10::DispatchKey kModeKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+using dry::kModeKey;  // [Note: Mode key]
 
 constinit thread_local Flavour flavour_of_thread = Flavour::kCpu;
 

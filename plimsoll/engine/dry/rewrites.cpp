@@ -14,6 +14,7 @@ namespace {
 enum class Kind {
   kSum,      // in place when autograd, attention or linear call it
   kScatter,  // in place when the target is a formula's own
+  kLoss,     // in place in the formula of binary_cross_entropy_with_logits
   kCompare,  // the number becomes a tensor
 };
 
@@ -36,6 +37,8 @@ constexpr NamedRewrite kRewrites[] = {
     {"scatter_add", "", Kind::kScatter, "scatter_add_", ""},
     {"index_add", "", Kind::kScatter, "index_add_", ""},
     {"index_put", "", Kind::kScatter, "index_put_", ""},
+    {"sub", "Tensor", Kind::kLoss, "sub_", "Tensor"},
+    {"mul", "Tensor", Kind::kLoss, "mul_", "Tensor"},
     {"eq", "Scalar", Kind::kCompare, "eq", "Tensor"},
     {"ne", "Scalar", Kind::kCompare, "ne", "Tensor"},
     {"lt", "Scalar", Kind::kCompare, "lt", "Tensor"},
@@ -60,24 +63,38 @@ const Rewrite* find_rewrite(const c10::OperatorHandle& operation) {
   return found == rewrites.end() ? nullptr : &found->second;
 }
 
-// One other holder, beside the stack. The engine's own condition for its sums.
-bool has_one_holder(const at::Tensor& tensor) {
-  return tensor.has_storage() && tensor.is_non_overlapping_and_dense() && tensor.use_count() == 2 &&
-         tensor.storage().use_count() == 1;
+// Nobody but one variable (or, in some formulas, a list beside it) and the stack holds the tensor.
+// With one holder this is the engine's own condition for its sums.
+bool has_holders(const at::Tensor& tensor, std::size_t most) {
+  return tensor.has_storage() && tensor.is_non_overlapping_and_dense() &&
+         tensor.use_count() <= most + 1 && tensor.storage().use_count() == 1;
 }
 
 bool is_sum_in_place(const at::Tensor& sum) {
   const std::string_view caller = calling_operation();
   if (caller == "aten::_scaled_dot_product_attention_math" || caller == "aten::linear") return true;
-  return !at::GradMode::is_enabled() && caller.starts_with(kNodeWrapper) && has_one_holder(sum);
+  return !at::GradMode::is_enabled() && caller.starts_with(kNodeWrapper) && has_holders(sum, 1);
 }
 
-bool applies(Kind kind, const at::Tensor& first) {
+bool is_formula_of_logits() {
+  return outermost_operation() == "BinaryCrossEntropyWithLogitsBackward0";
+}
+
+// index_put accumulates into a formula's own zeros; without accumulation it edits a gradient, and
+// that is a copy on the CPU, too.
+bool is_scatter_in_place(const at::Tensor& target, const c10::IValue& last_argument) {
+  const bool overwrites = last_argument.isBool() && !last_argument.toBool();
+  return is_inside_node() && !overwrites && has_holders(target, 2);
+}
+
+bool applies(Kind kind, const at::Tensor& first, const c10::IValue& last) {
   switch (kind) {
     case Kind::kSum:
       return is_sum_in_place(first);
     case Kind::kScatter:
-      return is_inside_node() && has_one_holder(first);
+      return is_scatter_in_place(first, last);
+    case Kind::kLoss:
+      return is_formula_of_logits() && has_holders(first, 1);
     case Kind::kCompare:
       return true;
   }
@@ -91,7 +108,9 @@ bool rewrite(const c10::OperatorHandle& operation, torch::jit::Stack& stack) {
   if (found == nullptr) return false;
   const std::size_t arguments = operation.schema().arguments().size();
   const c10::IValue& first = torch::jit::peek(stack, 0, arguments);
-  if (!first.toTensor().is_meta() || !applies(found->kind, first.toTensor())) return false;
+  if (!first.toTensor().is_meta() || !applies(found->kind, first.toTensor(), stack.back())) {
+    return false;
+  }
   if (found->kind == Kind::kCompare) {
     c10::IValue& number = torch::jit::peek(stack, 1, arguments);
     number = at::native::wrapped_scalar_tensor(number.toScalar());

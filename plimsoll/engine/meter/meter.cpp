@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "plimsoll/engine/library/operation_names.hpp"
@@ -40,7 +41,7 @@ class Names {
 
 }  // namespace
 
-// What one meter has recorded. All members are guarded by Broadcast's mutex, except the constants.
+// What one meter has recorded. All members are guarded by Broadcast's mutex.
 class Meter::Stream {
  public:
   explicit Stream(timeline::Sink* sink) : sink_(sink == nullptr ? &recorder_ : sink) {}
@@ -87,6 +88,14 @@ class Meter::Stream {
     phase_open_ = false;
   }
 
+  void adopt(const Block& block) noexcept {
+    if (block.id >= first_block_ || !adopted_.insert(block.id).second) return;
+    start_[static_cast<std::size_t>(block.tag)] -= block.bytes;
+    push([&](timeline::Sink& sink) {
+      sink.allocate(number(block), block.bytes, block.tag, operation());
+    });
+  }
+
   // Blocks made after the start count from 0, older ones from 2^32 downwards.
   timeline::BlockId number(const Block& block) const {
     return static_cast<timeline::BlockId>(block.id - first_block_);
@@ -103,7 +112,7 @@ class Meter::Stream {
     return timeline;
   }
 
-  const timeline::BytesByTag start_ = live_bytes();
+  timeline::BytesByTag start_ = live_bytes();
   const std::uint64_t first_block_ = next_block_id();
   std::int64_t current_ = total(start_);
   std::string label_;
@@ -114,6 +123,7 @@ class Meter::Stream {
   timeline::Recorder recorder_;
   timeline::Sink* sink_;
   Names names_;
+  std::unordered_set<std::uint64_t> adopted_;
   bool phase_open_ = false;
   bool stopped_ = false;
   std::exception_ptr failure_;
@@ -196,9 +206,20 @@ void Meter::operation(std::string_view label) {
   locked(Broadcast::instance().mutex, [&] { stream_->label_ = label; });
 }
 
-std::int64_t Meter::start_bytes() const { return total(stream_->start_); }
+void Meter::adopt(const at::Tensor& tensor, timeline::Tag tag) {
+  const Block* block = block_of(tensor);
+  if (block == nullptr || !block->seen) return;
+  locked(Broadcast::instance().mutex, [&] {
+    if (stream_->recording_) stream_->adopt(*block);
+  });
+  retag(tensor, tag);
+}
 
-const timeline::BytesByTag& Meter::start_bytes_by_tag() const { return stream_->start_; }
+std::int64_t Meter::start_bytes() const { return total(start_bytes_by_tag()); }
+
+timeline::BytesByTag Meter::start_bytes_by_tag() const {
+  return locked(Broadcast::instance().mutex, [&] { return stream_->start_; });
+}
 
 std::int64_t Meter::current() const {
   return locked(Broadcast::instance().mutex, [&] { return stream_->current_; });

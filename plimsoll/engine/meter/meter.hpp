@@ -9,14 +9,15 @@
 // Counts requested bytes of every block on the CPU and on the meta device, of all threads of this
 // process (one rank). What is not seen: library/allocators.hpp. Blocks that are alive when a meter
 // starts are not events; their sum is start_bytes(). A timeline counts from 0, so add start_bytes()
-// to its figures; when such a block is released, the timeline goes below 0.
+// to its figures; when such a block is released, the timeline goes below 0. Or adopt() the ones
+// that belong to the run.
 //
 // Several meters may record at once, nested or in different threads, and may end in any order:
 // each one sees every event while it records. Phases and labels are each meter's own, tags belong
 // to the blocks and are seen by all. Tensors may outlive a meter and the other way round.
 //
 // Events of one thread keep their order; those of several threads interleave as they happened.
-// Cost: see docs of bench; 0.1 to 0.5 us per event and per operation, nothing without a meter.
+// Cost: about 0.2 us per operation and 0.1 us per event; without a meter 10 ns per block.
 #pragma once
 
 #include <cstdint>
@@ -49,9 +50,15 @@ class Meter {
   // of the operation called or, inside backward, of the running node.
   void operation(std::string_view label);
 
-  // Bytes alive when the meter started, and now (no longer updated after finish()).
+  // Records the tensor's block, alive before the meter started, as an allocation of this moment
+  // with this tag, and takes it out of start_bytes(). Does nothing for tensors without a block, or
+  // when the block was adopted before or made since.
+  void adopt(const at::Tensor& tensor, timeline::Tag tag);
+
+  // Bytes alive when the meter started, without those adopted, and all bytes alive now (no longer
+  // updated after finish()).
   std::int64_t start_bytes() const;
-  const timeline::BytesByTag& start_bytes_by_tag() const;
+  timeline::BytesByTag start_bytes_by_tag() const;
   std::int64_t current() const;
 
   // Stops recording and hands out the timeline, with an open phase ended. With a sink of one's own

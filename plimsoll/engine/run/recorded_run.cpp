@@ -1,9 +1,17 @@
 #include "plimsoll/engine/run/recorded_run.hpp"
 
+#include <optional>
+
+#include "plimsoll/engine/dry/meta_mode.hpp"
+
 namespace plimsoll::engine {
 
 timeline::Timeline record_run(const network::Network& network, const plan::Job& job,
                               const RecordOptions& options) {
+  std::optional<MetaMode> dry;
+  if (options.device == at::kMeta) {
+    dry.emplace(job.backend == plan::Backend::kCpu ? Flavour::kCpu : Flavour::kCuda);
+  }
   Meter meter;
   RunnerOptions runner_options;
   runner_options.device = options.device;

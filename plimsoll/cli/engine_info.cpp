@@ -1,0 +1,17 @@
+#include "plimsoll/cli/engine_info.hpp"
+
+#include "plimsoll/engine/library/version.hpp"
+#include "plimsoll/engine/torch.hpp"
+
+namespace plimsoll::cli {
+
+EngineInfo engine_info() {
+  EngineInfo info;
+  info.available = true;
+  info.libtorch = engine::libtorch_version();
+  info.cuda = torch::cuda::is_available();
+  info.threads = at::get_num_threads();
+  return info;
+}
+
+}  // namespace plimsoll::cli

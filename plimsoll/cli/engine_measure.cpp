@@ -1,0 +1,187 @@
+// reconcile(): one job calculated, dry-run and measured, line by line.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plimsoll/cli/engine_runs.hpp"
+#include "plimsoll/cli/measure.hpp"
+#include "plimsoll/engine/library/reference_kernels.hpp"
+#include "plimsoll/engine/library/version.hpp"
+#include "plimsoll/engine/run/recorded_run.hpp"
+#include "plimsoll/engine/run/saved_tensors.hpp"
+#include "plimsoll/plan/walk.hpp"
+#include "plimsoll/timeline/comparison.hpp"
+
+namespace plimsoll::cli {
+namespace {
+
+using report::make_row;
+using report::Unit;
+using timeline::Phase;
+
+// One of the three columns: its timeline and its ledger, each possibly absent.
+struct Column {
+  std::optional<std::vector<timeline::PhaseEvents>> phases;
+  std::optional<plan::Ledger> ledger;
+  std::optional<std::int64_t> peak;
+};
+
+Column calculated_column(const network::Network& net, const plan::Job& job, std::int32_t steps) {
+  plan::WalkOptions options;
+  options.steps = steps;
+  options.keep_ledger = true;
+  plan::WalkResult result;
+  const timeline::Timeline timeline = plan::walk_timeline(net, job, options, &result);
+  Column column;
+  column.phases = timeline::comparable(timeline);
+  column.peak = timeline::find_peak(timeline).bytes;
+  column.ledger = plan::count_ledger(result.ledger);
+  return column;
+}
+
+Column run_column(const network::Network& net, const plan::Job& job, std::int32_t steps,
+                  at::Device device) {
+  Column column;
+  if (job.backend == plan::Backend::kCpu) {
+    engine::RecordOptions options;
+    options.device = device;
+    options.steps = steps;
+    const timeline::Timeline timeline = engine::record_run(net, job, options);
+    column.phases = timeline::comparable(timeline);
+    column.peak = timeline::find_peak(timeline).bytes;
+  }
+  if (job.checkpoint == network::Checkpoint::kNone) {
+    column.ledger = engine::ledger_of(engine::saved_tensors(net, job, device));
+  }
+  return column;
+}
+
+// Why figures may differ, when it is known.
+std::string known_cause(const plan::Job& job) {
+  if (!engine::is_known_libtorch()) {
+    return fmt::format("libtorch {}: the facts describe {}", engine::libtorch_version(),
+                       network::kKnownLibtorch);
+  }
+  const bool narrow = network::size_of(job.recipe().compute) == 2;
+  if (narrow && engine::cpu_multiplies_bf16() && !engine::use_reference_kernels()) {
+    return "oneDNN's scratch for 16-bit products on this processor";
+  }
+  if (job.threads > 1) return "scratch of worker threads, whose number varies";
+  return "";
+}
+
+class Rows {
+ public:
+  Rows(const Column& calculated, const Column& dry, const Column& measured, std::string cause)
+      : calculated_(calculated), dry_(dry), measured_(measured), cause_(std::move(cause)) {}
+
+  std::vector<report::ReconciliationRow> build(std::int32_t steps) {
+    add_phases(0, "first");
+    add_phases(steps - 1, "steady");
+    add_row("peak of all steps", Unit::kBytes, [](const Column& c) { return c.peak; });
+    add_ledger("A as saved", &plan::Ledger::as_saved);
+    add_ledger("A without parameters", &plan::Ledger::without_parameters);
+    add_ledger("A distinct", &plan::Ledger::distinct);
+    return std::move(rows_);
+  }
+
+ private:
+  template <class Pick>
+  void add_row(std::string line, Unit unit, Pick pick) {
+    const std::optional<std::int64_t> calculated = pick(calculated_);
+    if (!calculated) return;
+    const std::optional<std::int64_t> dry = pick(dry_);
+    const std::optional<std::int64_t> measured = pick(measured_);
+    report::ReconciliationRow row = make_row(std::move(line), *calculated, dry, measured, "", unit);
+    // A dry run that differs is as much a difference as a measurement that does.
+    if (dry && *dry != *calculated && row.difference == 0) row.difference = *dry - *calculated;
+    if (row.difference && *row.difference != 0) row.cause = cause_;
+    rows_.push_back(std::move(row));
+  }
+
+  void add_phases(std::int32_t step, const std::string& which) {
+    for (std::size_t i = 0; i < calculated_.phases->size(); ++i) {
+      const timeline::PhaseKey key = (*calculated_.phases)[i].figures.key;
+      if (key.step != step) continue;
+      const auto figures = [i](const Column& c) { return phase_at(c, i); };
+      const std::string name = phase_name(key, which);
+      if (key.phase != Phase::kModel) {
+        add_row(name + ": peak", Unit::kBytes, [&](const Column& c) -> std::optional<std::int64_t> {
+          const auto* phase = figures(c);
+          return phase == nullptr ? std::nullopt : std::optional(phase->figures.peak);
+        });
+      }
+      add_row(name + ": end", Unit::kBytes, [&](const Column& c) -> std::optional<std::int64_t> {
+        const auto* phase = figures(c);
+        return phase == nullptr ? std::nullopt : std::optional(phase->figures.end);
+      });
+      if (key.phase != Phase::kBackward) continue;
+      add_row(name + ": allocations", Unit::kCount,
+              [&](const Column& c) -> std::optional<std::int64_t> {
+                const auto* phase = figures(c);
+                if (phase == nullptr) return std::nullopt;
+                return static_cast<std::int64_t>(phase->groups.size()) - 1;
+              });
+    }
+  }
+
+  static const timeline::PhaseEvents* phase_at(const Column& column, std::size_t i) {
+    if (!column.phases || i >= column.phases->size()) return nullptr;
+    return &(*column.phases)[i];
+  }
+
+  static std::string phase_name(timeline::PhaseKey key, const std::string& which) {
+    if (key.phase == Phase::kModel) return "model";
+    std::string text = fmt::format("{} {}", which, timeline::name(key.phase));
+    if (key.micro_batch > 0) text += fmt::format(" {}", key.micro_batch + 1);
+    return text;
+  }
+
+  void add_ledger(const std::string& name, plan::LedgerLine plan::Ledger::*line) {
+    const auto pick = [line](const Column& c, std::int64_t plan::LedgerLine::*field) {
+      return c.ledger ? std::optional((*c.ledger).*line.*field) : std::nullopt;
+    };
+    if (!dry_.ledger && !measured_.ledger) return;
+    add_row(name + ": bytes", Unit::kBytes,
+            [&](const Column& c) { return pick(c, &plan::LedgerLine::bytes); });
+    add_row(name + ": count", Unit::kCount,
+            [&](const Column& c) { return pick(c, &plan::LedgerLine::count); });
+  }
+
+  const Column& calculated_;
+  const Column& dry_;
+  const Column& measured_;
+  const std::string cause_;
+  std::vector<report::ReconciliationRow> rows_;
+};
+
+report::Reconciliation reconcile_network(const network::Network& net, const plan::Job& job,
+                                         const MeasureOptions& options, Progress& progress) {
+  report::Reconciliation result;
+  progress.update("calculating");
+  const Column calculated = calculated_column(net, job, options.steps);
+  progress.update("dry run on the meta device");
+  const Column dry = run_column(net, job, options.steps, at::kMeta);
+  Column measured;
+  if (const auto reason = no_measurement(job)) {
+    result.measured_reason = *reason;
+  } else {
+    progress.update(fmt::format("measuring {} steps", options.steps));
+    measured = run_column(net, job, options.steps, at::kCPU);
+  }
+  result.rows = Rows(calculated, dry, measured, known_cause(job)).build(options.steps);
+  return result;
+}
+
+}  // namespace
+
+Result<report::Reconciliation> reconcile(const network::NetworkSpec& spec, const plan::Job& job,
+                                         const MeasureOptions& options, Progress& progress) {
+  return guarded<report::Reconciliation>([&] {
+    prepare_library(job);
+    const network::Network net = network::build_network(spec, job.build_options());
+    return reconcile_network(net, job, options, progress);
+  });
+}
+
+}  // namespace plimsoll::cli

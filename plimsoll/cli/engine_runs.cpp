@@ -1,0 +1,60 @@
+#include "plimsoll/cli/engine_runs.hpp"
+
+#include <algorithm>
+
+#include "plimsoll/engine/library/reference_kernels.hpp"
+#include "plimsoll/engine/run/recorded_run.hpp"
+#include "plimsoll/engine/run/saved_tensors.hpp"
+#include "plimsoll/plan/walk.hpp"
+
+namespace plimsoll::cli {
+namespace {
+
+std::int64_t highest(const timeline::Timeline& timeline) {
+  return timeline::find_peak(timeline).bytes;
+}
+
+}  // namespace
+
+void prepare_library(const plan::Job& job) {
+  engine::use_reference_kernels();
+  at::set_num_threads(job.threads);
+}
+
+std::optional<std::string> no_measurement(const plan::Job& job) {
+  if (job.backend == plan::Backend::kCuda) {
+    return torch::cuda::is_available() ? "runs on a CUDA device are not in this version"
+                                       : "no CUDA device here";
+  }
+  return std::nullopt;
+}
+
+Error environment_error(const std::string& what) {
+  const std::string first_line = what.substr(0, what.find('\n'));
+  return {"measure", "the run failed: " + first_line,
+          "a smaller --batch or --seq needs less memory", ExitCode::kEnvironment};
+}
+
+std::optional<std::int64_t> measured_activations(const network::Network& network,
+                                                 const plan::Job& job) {
+  if (no_measurement(job) || job.checkpoint != network::Checkpoint::kNone) return std::nullopt;
+  return engine::ledger_of(engine::saved_tensors(network, job, at::kCPU)).as_saved.bytes;
+}
+
+std::int64_t calculated_activations(const network::Network& network, const plan::Job& job) {
+  timeline::PeakSink sink;
+  plan::WalkOptions options;
+  options.steps = 1;
+  options.keep_ledger = true;
+  return plan::count_ledger(plan::walk(network, job, options, sink).ledger).as_saved.bytes;
+}
+
+std::int64_t calculated_peak(const network::Network& network, const plan::Job& job) {
+  return highest(plan::walk_timeline(network, job, {}));
+}
+
+std::int64_t measured_peak(const network::Network& network, const plan::Job& job) {
+  return highest(engine::record_run(network, job, {}));
+}
+
+}  // namespace plimsoll::cli

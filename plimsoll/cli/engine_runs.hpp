@@ -1,0 +1,49 @@
+// Runs that the measuring commands share: preparing the library, failures as Errors.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "plimsoll/base/error.hpp"
+#include "plimsoll/network/network.hpp"
+#include "plimsoll/plan/job.hpp"
+
+namespace plimsoll::cli {
+
+// Sets threads and reference kernels [Note: Reference kernels] for the job.
+void prepare_library(const plan::Job& job);
+
+// Why a real run of this job is impossible here, or none.
+std::optional<std::string> no_measurement(const plan::Job& job);
+
+// Calls `body`; libtorch's exceptions and lack of memory become Errors of the environment.
+template <class T>
+Result<T> guarded(const std::function<T()>& body);
+
+// Saved bytes of one forward pass, as_saved, of a real run; none when there can be none.
+std::optional<std::int64_t> measured_activations(const network::Network& network,
+                                                 const plan::Job& job);
+// The same, calculated.
+std::int64_t calculated_activations(const network::Network& network, const plan::Job& job);
+
+// Highest bytes of two steps: calculated and measured.
+std::int64_t calculated_peak(const network::Network& network, const plan::Job& job);
+std::int64_t measured_peak(const network::Network& network, const plan::Job& job);
+
+Error environment_error(const std::string& what);
+
+template <class T>
+Result<T> guarded(const std::function<T()>& body) {
+  try {
+    return body();
+  } catch (const OverflowError& error) {
+    return fail("measure", error.what());
+  } catch (const InternalError&) {
+    throw;
+  } catch (const std::exception& error) {
+    return tl::unexpected<Error>(environment_error(error.what()));
+  }
+}
+
+}  // namespace plimsoll::cli
