@@ -55,9 +55,8 @@ constexpr Named<MaybeKernel> kAttentions[] = {{"auto", std::nullopt},
                                               {"math", AttentionKernel::kMath}};
 constexpr std::string_view kLaterAttentions[] = {"eager"};
 
-constexpr Named<Checkpoint> kCheckpoints[] = {{"none", Checkpoint::kNone},
-                                              {"block", Checkpoint::kBlock}};
-constexpr std::string_view kLaterCheckpoints[] = {"matmuls"};
+constexpr Named<Checkpoint> kCheckpoints[] = {
+    {"none", Checkpoint::kNone}, {"block", Checkpoint::kBlock}, {"matmuls", Checkpoint::kMatmuls}};
 
 constexpr Named<Semantics> kSemantics[] = {{"plimsoll", Semantics::kPlimsoll},
                                            {"hf", Semantics::kHuggingFace}};
@@ -212,7 +211,7 @@ class JobReader {
   void read_network_choices() {
     job_.semantics = choice<Semantics>("--semantics", kSemantics, "plimsoll");
     job_.backend = choice<Backend>("--backend", kBackends, "cpu");
-    job_.checkpoint = choice<Checkpoint>("--checkpoint", kCheckpoints, "none", kLaterCheckpoints);
+    job_.checkpoint = choice<Checkpoint>("--checkpoint", kCheckpoints, "none");
     job_.shared_targets = choice<bool>("--targets", kTargets, "separate");
     job_.hold_logits = given_.has("--hold-logits");
     if (!job_.hold_logits) assume("--hold-logits", "off");

@@ -17,7 +17,7 @@ std::vector<Option> job_options() {
       {"--optimizer-impl", "NAME", "plimsoll, torch-python, torch-cpp, torch-fused (plimsoll)",
        job},
       {"--attention", "NAME", "auto, flash, efficient, math (auto: what the library takes)", job},
-      {"--checkpoint", "NAME", "recompute activations: none, block (none)", job},
+      {"--checkpoint", "NAME", "recompute activations: none, block, matmuls (none)", job},
       {"--dropout", "P", "probability (0)", job},
       {"--hold-logits", "", "the caller keeps the logits until the step ends", job},
       {"--targets", "NAME", "separate, shared: targets are the inputs (separate)", job},

@@ -17,6 +17,9 @@ using plan::Plan;
 using plan::StepTimeline;
 using timeline::PhaseFigures;
 
+// From here on a table has no room for a second way of writing a number.
+constexpr std::int64_t kUnreadable = 100'000'000'000'000'000;
+
 std::string bytes_text(std::int64_t bytes) { return grouped(bytes); }
 std::string human_text(std::int64_t bytes) { return human(Bytes{bytes}); }
 
@@ -131,7 +134,8 @@ std::string phases_section(const Plan& plan, const StepTimeline& step, const cha
                           f.key.phase == timeline::Phase::kBackward;
     table.row({std::string(timeline::name(f.key.phase)),
                numbered && repeated ? micro_batches(run) : "", bytes_text(f.start),
-               bytes_text(f.end), bytes_text(f.peak), human_text(f.peak)});
+               bytes_text(f.end), bytes_text(f.peak),
+               step.peak.bytes < kUnreadable ? human_text(f.peak) : ""});
   }
   return heading("Phases", fmt::format(" of the {} step, in bytes", which), style) +
          table.text(style);
@@ -154,8 +158,7 @@ std::string flops_section(const Plan& plan, const TextStyle& style) {
   const bool image = plan.spec.family == network::Family::kCnn;
   network::FlopCount total;
   for (const PassLine& pass : pass_lines(plan.flops)) total += pass.flops;
-  // Beyond this the line has no room for a second way of writing the number.
-  const bool readable = total.total_full() < 100'000'000'000'000'000;
+  const bool readable = total.total_full() < kUnreadable;
   Table table({{"", Align::kLeft},
                {image ? "" : "attention full"},
                {image ? "" : "causal half"},

@@ -45,6 +45,7 @@ std::vector<Arguments> jobs() {
           {kMiniGpt, "--accumulate", "3", "--precision", "mixed", "--batch", "2"},
           {kMiniGpt, "--optimizer-impl", "torch-python", "--first-step"},
           {kMiniGpt, "--backend", "cuda", "--batch", "8"},
+          {kMiniGpt, "--checkpoint", "matmuls", "--batch", "4"},
           {kMiniGpt, "--checkpoint", "block", "--dropout", "0.1", "--attention", "math"},
           {"cnn:norm=batch,bias=off,pool=last", "--batch", "4"}};
 }

@@ -122,6 +122,7 @@ TEST_CASE("lines stay within 100 columns, and within the terminal where text can
   for (const Arguments& arguments :
        {Arguments{"plan", "llama-3.1-405b", "--seq", "131072", "--precision", "mixed"},
         {"plan", kMiniGpt, "--backend", "cuda", "--batch", "8"},
+        {"plan", kMiniGpt, "--batch", "100000000000", "--accumulate", "2"},
         {"plan", "gpt2", "--accumulate", "64", "--first-step"},
         {"params", "llama-3.1-405b", "--against", "405000000000"},
         {"models"},

@@ -39,6 +39,7 @@ inline OperationCase image(std::string name, Unary function) {
   return unary(std::move(name), std::move(function), {2, 6, 8, 8});
 }
 
+// Cases whose events on meta are those of the CPU, at one thread and with reference kernels.
 std::vector<OperationCase> elementwise_cases();
 std::vector<OperationCase> reduction_cases();
 std::vector<OperationCase> shape_cases();
@@ -48,5 +49,8 @@ std::vector<OperationCase> norm_cases();
 std::vector<OperationCase> loss_cases();
 std::vector<OperationCase> attention_cases();
 std::vector<OperationCase> optimizer_cases();
+
+// Cases that run on meta and leave nothing behind, but whose events differ, each with the cause.
+std::vector<OperationCase> inexact_cases();
 
 }  // namespace plimsoll::tests

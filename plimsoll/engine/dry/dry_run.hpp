@@ -17,7 +17,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,7 +29,7 @@
 
 namespace plimsoll::engine {
 
-// The step as dry_run sees it. `outputs` keeps what forward returned until the loss is made.
+// The step as dry_run sees it: forward keeps its outputs, loss uses and drops them.
 struct DryStep {
   std::function<void()> forward;
   std::function<at::Tensor()> loss;  // a scalar that needs a gradient
@@ -38,7 +40,7 @@ timeline::Timeline record_dry_step(const torch::nn::Module& module,
                                    const std::vector<at::Tensor>& inputs, const DryStep& step,
                                    Flavour flavour);
 
-// A meta tensor of the same form, without a block before it is used; meta tensors as they are.
+// A meta tensor of the same form in place of one that is elsewhere.
 at::Tensor to_meta(const at::Tensor& tensor);
 
 // Sums over what a forward function returns, as far as it needs a gradient.

@@ -1,0 +1,118 @@
+#include "bench/harness.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+namespace plimsoll::bench {
+namespace {
+
+double median_of(const std::vector<double>& sorted) {
+  const std::size_t n = sorted.size();
+  return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+// How many samples lie outside the 95 % interval at each end: the largest k for which a fair coin
+// shows fewer than k heads in n throws with a probability of at most 2.5 %. 0: no such interval.
+std::size_t samples_outside(std::size_t n) {
+  double term = std::pow(0.5, static_cast<double>(n));  // probability of 0 heads
+  double below = term;
+  std::size_t k = 0;
+  while (below <= 0.025 && k < n / 2) {
+    ++k;
+    term *= static_cast<double>(n - k + 1) / static_cast<double>(k);
+    below += term;
+  }
+  return k;
+}
+
+// Four significant digits, without an exponent.
+std::string digits(double value) {
+  if (value == 0) return "0";
+  const int whole = static_cast<int>(std::floor(std::log10(std::fabs(value)))) + 1;
+  return fmt::format("{:.{}f}", value, std::clamp(4 - whole, 0, 6));
+}
+
+bool holds(const Goal& goal, double value) {
+  if (goal.kind == Goal::Kind::kAtMost) return value <= goal.value;
+  return goal.kind == Goal::Kind::kNone || value >= goal.value;
+}
+
+std::string text_of(const Goal& goal) {
+  if (goal.kind == Goal::Kind::kNone) return "";
+  return fmt::format("{} {}", goal.kind == Goal::Kind::kAtMost ? "<=" : ">=", digits(goal.value));
+}
+
+}  // namespace
+
+Summary summarise(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  Summary s;
+  s.runs = samples.size();
+  s.median = median_of(samples);
+  s.least = samples.front();
+  const std::size_t outside = samples_outside(samples.size());
+  const std::size_t end = outside == 0 ? 0 : outside - 1;
+  s.low = samples[end];
+  s.high = samples[samples.size() - 1 - end];
+  for (double& sample : samples) sample = std::fabs(sample - s.median);
+  std::sort(samples.begin(), samples.end());
+  s.mad = median_of(samples);
+  return s;
+}
+
+Summary Pairs::ratio() const {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
+  return summarise(std::move(ratios));
+}
+
+Report::Report(std::string title)
+    : title_(std::move(title)),
+      table_({{"figure", Align::kLeft},
+              {"median"},
+              {"95 % interval"},
+              {"MAD"},
+              {"least"},
+              {"runs"},
+              {"unit", Align::kLeft},
+              {"goal", Align::kLeft},
+              {"", Align::kLeft}}) {}
+
+void Report::add(const std::string& what, const Summary& s, double factor, const std::string& unit,
+                 const Goal& goal, double judged) {
+  const bool judges = goal.kind != Goal::Kind::kNone;
+  const bool one = s.runs == 1;
+  table_.row({what, digits(s.median * factor),
+              one ? "" : fmt::format("{} .. {}", digits(s.low * factor), digits(s.high * factor)),
+              one ? "" : digits(s.mad * factor), one ? "" : digits(s.least * factor),
+              one ? "" : fmt::format("{}", s.runs), unit, text_of(goal),
+              !judges ? "" : holds(goal, judged * factor) ? "ok" : "OVER"});
+}
+
+void Report::row(const std::string& what, const Summary& summary, double factor,
+                 const std::string& unit, Goal goal) {
+  add(what, summary, factor, unit, goal, summary.median);
+}
+
+void Report::strict_row(const std::string& what, const Summary& summary, double factor,
+                        const std::string& unit, Goal goal) {
+  const bool most = goal.kind == Goal::Kind::kAtMost;
+  add(what, summary, factor, unit, goal, most ? summary.high : summary.low);
+}
+
+void Report::exact(const std::string& what, double value, const std::string& unit, Goal goal) {
+  add(what, summarise({value}), 1, unit, goal, value);
+}
+
+void Report::print() const {
+  TextStyle style;
+  style.width = 140;
+  std::fputs(fmt::format("{}\n{}\n", title_, table_.text(style)).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace plimsoll::bench

@@ -1,0 +1,113 @@
+// How fast the planner is: a walk in memory, and `plimsoll plan` as a process.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include "bench/harness.hpp"
+#include "plimsoll/formats/model_source.hpp"
+#include "plimsoll/network/families/families.hpp"
+#include "plimsoll/plan/walk.hpp"
+
+namespace {
+
+using plimsoll::bench::at_most;
+using plimsoll::bench::repeat;
+using plimsoll::bench::Report;
+using plimsoll::bench::Summary;
+namespace network = plimsoll::network;
+namespace plan = plimsoll::plan;
+
+constexpr const char* kModel = "llama-3.1-405b";
+constexpr plan::WalkOptions kOneSteadyStep{.steps = 1, .warm = true};
+
+plan::Job job_on(plan::Backend backend) {
+  plan::Job job;
+  job.sequence = 8192;
+  job.precision = plan::Precision::kMixed;
+  job.backend = backend;
+  return job;
+}
+
+void walks(Report& report, const network::NetworkSpec& spec, plan::Backend backend) {
+  const plan::Job job = job_on(backend);
+  const std::string facts = fmt::format("{} facts", name(backend));
+  const network::Network net = network::build_network(spec, job.build_options());
+  std::int64_t peak = 0;
+  const Summary light = repeat(20, 300, [&] {
+    plimsoll::timeline::PeakSink sink;
+    plan::walk(net, job, kOneSteadyStep, sink);
+    peak += sink.peak(0).bytes;
+  });
+  std::size_t events = 0;
+  const Summary recorded = repeat(10, 150, [&] {
+    events = plan::walk_timeline(net, job, kOneSteadyStep).events.size();
+  });
+  const Summary build =
+      repeat(10, 150, [&] { network::build_network(spec, job.build_options()); });
+  if (peak == 0) throw std::logic_error("a walk without bytes");
+  report.row(fmt::format("walk, peak only, {}", facts), light, 1e3, "ms", at_most(2));
+  report.row(fmt::format("walk, recorded ({} events), {}", events, facts), recorded, 1e3, "ms",
+             at_most(10));
+  report.row(fmt::format("build the network ({} operations), {}", net.operations.size(), facts),
+             build, 1e3, "ms");
+}
+
+// The program beside this one, run to its end with its output thrown away.
+void run_program(const std::string& name, std::vector<std::string> arguments) {
+  const std::string path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
+  arguments.insert(arguments.begin(), path);
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const int failed = posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  int status = 0;
+  if (failed != 0 || waitpid(child, &status, 0) != child || status != 0) {
+    throw std::runtime_error(path + " failed");
+  }
+}
+
+void process_starts(Report& report) {
+  const auto plan_process = [](const char* model) {
+    return repeat(2, 40, [&] { run_program("plimsoll", {"plan", model}); });
+  };
+  const Summary small = plan_process("llama-3-8b");
+  const Summary large = plan_process(kModel);
+  report.row("`plimsoll plan llama-3-8b`, whole process", small, 1e3, "ms", at_most(30));
+  report.row(fmt::format("`plimsoll plan {}`, whole process", kModel), large, 1e3, "ms");
+}
+
+void run() {
+  const auto spec = plimsoll::formats::load_model(kModel);
+  if (!spec) throw std::runtime_error(format_error(spec.error()));
+  Report report(fmt::format("Planner: {}, batch 1, sequence 8192, mixed precision, AdamW, one step",
+                            kModel));
+  walks(report, *spec, plan::Backend::kCpu);
+  walks(report, *spec, plan::Backend::kCuda);
+  process_starts(report);
+  report.print();
+}
+
+}  // namespace
+
+int main() {
+  try {
+    run();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "planner_bench: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
