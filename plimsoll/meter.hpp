@@ -29,8 +29,8 @@ namespace plimsoll {
 using engine::dry_run;
 using engine::dry_run_with_loss;
 using engine::Flavour;
-using engine::Meter;
 using engine::MetaMode;
+using engine::Meter;
 using engine::on_meta;
 using engine::PhaseScope;
 using engine::retag;

@@ -15,12 +15,13 @@ void Dims::insert(std::size_t at, std::int64_t value) {
 
 void Dims::erase(std::size_t at) {
   for (std::size_t i = at; i + 1 < size_; ++i) values_[i] = values_[i + 1];
-  --size_;
+  values_[--size_] = 0;
 }
 
 void Dims::resize(std::size_t n, std::int64_t fill) {
   check(n <= kCapacity, "more than five dimensions");
   for (std::size_t i = size_; i < n; ++i) values_[i] = fill;
+  for (std::size_t i = n; i < size_; ++i) values_[i] = 0;
   size_ = static_cast<std::uint8_t>(n);
 }
 

@@ -37,15 +37,11 @@ class Dims {
   void resize(std::size_t n, std::int64_t fill = 0);
 
   friend bool operator==(const Dims& a, const Dims& b) {
-    if (a.size_ != b.size_) return false;
-    for (std::size_t i = 0; i < a.size_; ++i) {
-      if (a.values_[i] != b.values_[i]) return false;
-    }
-    return true;
+    return a.size_ == b.size_ && a.values_ == b.values_;
   }
 
  private:
-  std::array<std::int64_t, kCapacity> values_{};
+  std::array<std::int64_t, kCapacity> values_{};  // unused ones are 0
   std::uint8_t size_ = 0;
 };
 

@@ -34,7 +34,7 @@ class WalkBackend {
         recipe_(job.recipe()),
         sink_(sink),
         result_(result),
-        autograd_(job.facts(), sink) {}
+        autograd_(job.facts(), sink, options.memory) {}
 
   // Phase "model": everything that exists before the first step.
   void allocate_model(Values& values) {

@@ -24,6 +24,8 @@ struct WalkOptions {
   std::int32_t steps = 2;    // step 0 is the first, the last one is steady
   bool warm = false;         // optimizer states exist before step 0: step 0 is already steady
   bool keep_ledger = false;  // record what the first micro-batch of step 0 saves
+  // Reused by one walk after the other, which then asks the system for none; null: the walk's own.
+  network::AutogradMemory* memory = nullptr;
 };
 
 struct WalkResult {

@@ -76,8 +76,7 @@ std::string reconciliation_text(const Reconciliation& reconciliation, const Text
     table.row({row.line, grouped(row.calculated), figure(row.dry), figure(row.measured),
                signed_figure(row.difference), is_unnamed(row) ? "not named" : row.cause});
   }
-  return bold("Calculated, dry-run, measured", style) +
-         " in bytes, or as counts where the line says so\n" + table.text(style) +
+  return bold("Calculated, dry-run, measured", style) + " in bytes\n" + table.text(style) +
          verdict(reconciliation) + reason_line("dry-run", reconciliation.dry_reason, style) +
          reason_line("measured", reconciliation.measured_reason, style);
 }

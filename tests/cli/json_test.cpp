@@ -139,6 +139,22 @@ TEST_CASE("parameters, models and doctor are valid by their schema") {
   check_schema("doctor", output_of({"doctor"}));
 }
 
+#if PLIMSOLL_HAS_ENGINE
+TEST_CASE("measurements are valid by their schema, and every difference is named") {
+  const json value =
+      output_of({"measure", "minigpt:d=32,L=1,V=50,s=16,heads=4", "--batch", "2", "--fit-batch",
+                 "--families", "--sweep", "width", "--bisect", "2MiB"});
+  check_schema("measure", value);
+  CHECK(value["rows"].size() > 10);
+  for (const char* study : {"fit_batch", "families", "sweep", "bisect"}) {
+    CHECK(value.contains(study));
+  }
+  for (const json& row : value["rows"]) {
+    CHECK((row["difference"] == 0 || row["cause"].is_string()));
+  }
+}
+#endif
+
 TEST_CASE("terms sum to the parameters, parts to the difference") {
   for (const char* model : {"gpt2", "llama-3.2-1b", "llama-2-70b", "minigpt:", "cnn:"}) {
     CAPTURE(model);

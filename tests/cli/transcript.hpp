@@ -4,7 +4,7 @@
 //   gpt2: 124,439,808 parameters (124.44 M) in 148 tensors
 //   ...
 //
-// A line "..." stands for any lines. In a .md file transcripts are fenced blocks marked ```console;
+// A line "..." stands for any lines, dots at the end of a line for its rest. In a .md file transcripts are fenced blocks marked ```console;
 // any other file is one transcript. Commands run under sh in the repository root, stdout and stderr
 // together; `./run plimsoll` means the built program as well, and commands of other programs are not
 // run. `measure` runs only where the engine is built.

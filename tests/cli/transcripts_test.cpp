@@ -57,9 +57,11 @@ TEST_CASE("a transcript that is wrong is noticed, and dots stand for any lines")
       "$ plimsoll params gpt2\ngpt2: 124,439,808 parameters (124.44 M) in "
       "148 tensors\n...\n";
   CHECK(refresh(dotted) == dotted);
+  const std::string line_end = "$ plimsoll --version\nplimsoll ...\n";
+  CHECK(refresh(line_end) == line_end);
   const std::string other = "$ cmake --preset core\nanything\n";
   CHECK(refresh(other) == other);
-  CHECK(commands == 2);
+  CHECK(commands == 3);
   const std::string outside = "```\n$ plimsoll --version\nwrong\n```\n";
   CHECK(test::refreshed("x.md", outside, commands) == outside);
   CHECK(test::refreshed("x.md", "```console\n$ ./run plimsoll --version\n```\n", commands) ==

@@ -1,7 +1,10 @@
 // Every primitive alone: a network of one operation, for several layouts of its operands.
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include <array>
+#include <functional>
 
 #include "tests/differential/differ.hpp"
 
@@ -44,7 +47,7 @@ class OneOperation {
   }
 
   ValueId parameter(const Dims& shape) {
-    return g_.parameter("p" + std::to_string(parameters_++) + ".weight", shape, dtype_);
+    return g_.parameter(fmt::format("p{}.weight", parameters_++), shape, dtype_);
   }
 
   // Ends in a cross entropy over rows of `width`.

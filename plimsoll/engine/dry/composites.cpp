@@ -1,9 +1,9 @@
 // Operations that libtorch composes differently for each device, and for which it asks the tensor's
 // device: attention's choice of a kernel, dropout, RMS norm.
+#include <limits>
+
 #include <ATen/ops/_fused_rms_norm_compositeimplicitautograd_dispatch.h>
 #include <ATen/ops/dropout_compositeimplicitautograd_dispatch.h>
-
-#include <limits>
 
 #include "plimsoll/engine/dry/flavour.hpp"
 #include "plimsoll/engine/dry/meta_kernels.hpp"
@@ -42,11 +42,11 @@ bool needs_gradient(const AttentionArguments& of) {
 
 Tensor cpu_attention(const AttentionArguments& of, const OptionalTensor& mask) {
   if (cpu_attention_choice(of) == SDPBackend::flash_attention) {
-    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
-        of.q, of.k, of.v, of.dropout, of.causal, mask, of.scale));
+    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(of.q, of.k, of.v, of.dropout,
+                                                                       of.causal, mask, of.scale));
   }
-  return std::get<0>(at::_scaled_dot_product_attention_math(
-      of.q, of.k, of.v, mask, of.dropout, of.causal, {}, of.scale, of.grouped));
+  return std::get<0>(at::_scaled_dot_product_attention_math(of.q, of.k, of.v, mask, of.dropout,
+                                                            of.causal, {}, of.scale, of.grouped));
 }
 
 Tensor cuda_attention(const AttentionArguments& of, const OptionalTensor& mask) {

@@ -1,15 +1,15 @@
 #include "plimsoll/engine/dry/kernel_temporaries.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string>
+#include <unordered_map>
+
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/ReduceOps.h>
 #include <ATen/native/ReduceOpsUtils.h>
 #include <ATen/native/TypeProperties.h>
-
-#include <algorithm>
-#include <array>
-#include <string>
-#include <unordered_map>
 
 #include "plimsoll/engine/dry/flavour.hpp"
 #include "plimsoll/engine/library/allocators.hpp"
@@ -35,44 +35,25 @@ struct NamedRule {
 };
 
 constexpr NamedRule kRules[] = {
-    {"add", "Tensor", Rule::kCasts},
-    {"add_", "Tensor", Rule::kCasts},
-    {"add", "out", Rule::kCasts},
-    {"sub", "Tensor", Rule::kCasts},
-    {"sub_", "Tensor", Rule::kCasts},
-    {"sub", "out", Rule::kCasts},
-    {"mul", "Tensor", Rule::kCasts},
-    {"mul_", "Tensor", Rule::kCasts},
-    {"mul", "out", Rule::kCasts},
-    {"div", "Tensor", Rule::kDivision},
-    {"div_", "Tensor", Rule::kDivision},
-    {"div", "out", Rule::kDivision},
-    {"maximum", "", Rule::kCasts},
-    {"minimum", "", Rule::kCasts},
-    {"pow", "Tensor_Tensor", Rule::kCasts},
-    {"pow", "Scalar", Rule::kNumberAfter},
-    {"eq", "Tensor", Rule::kCasts},
-    {"ne", "Tensor", Rule::kCasts},
-    {"lt", "Tensor", Rule::kCasts},
-    {"le", "Tensor", Rule::kCasts},
-    {"gt", "Tensor", Rule::kCasts},
-    {"ge", "Tensor", Rule::kCasts},
-    {"addcmul", "", Rule::kCasts},
-    {"addcmul_", "", Rule::kCasts},
-    {"addcdiv", "", Rule::kCasts},
-    {"addcdiv_", "", Rule::kCasts},
-    {"lerp", "Tensor", Rule::kCasts},
-    {"sum", "dim_IntList", Rule::kSum},
-    {"mean", "dim", Rule::kMean},
-    {"mse_loss", "", Rule::kLoss},
-    {"smooth_l1_loss", "", Rule::kLoss},
-    {"gather", "", Rule::kWideCopy},
-    {"scatter", "src", Rule::kWideCopy},
-    {"scatter", "value", Rule::kWideCopy},
-    {"scatter_add", "", Rule::kWideCopy},
-    {"scatter_", "src", Rule::kWideCopy},
-    {"scatter_", "value", Rule::kWideCopy},
-    {"scatter_add_", "", Rule::kWideCopy},
+    {"add", "Tensor", Rule::kCasts},        {"add_", "Tensor", Rule::kCasts},
+    {"add", "out", Rule::kCasts},           {"sub", "Tensor", Rule::kCasts},
+    {"sub_", "Tensor", Rule::kCasts},       {"sub", "out", Rule::kCasts},
+    {"mul", "Tensor", Rule::kCasts},        {"mul_", "Tensor", Rule::kCasts},
+    {"mul", "out", Rule::kCasts},           {"div", "Tensor", Rule::kDivision},
+    {"div_", "Tensor", Rule::kDivision},    {"div", "out", Rule::kDivision},
+    {"maximum", "", Rule::kCasts},          {"minimum", "", Rule::kCasts},
+    {"pow", "Tensor_Tensor", Rule::kCasts}, {"pow", "Scalar", Rule::kNumberAfter},
+    {"eq", "Tensor", Rule::kCasts},         {"ne", "Tensor", Rule::kCasts},
+    {"lt", "Tensor", Rule::kCasts},         {"le", "Tensor", Rule::kCasts},
+    {"gt", "Tensor", Rule::kCasts},         {"ge", "Tensor", Rule::kCasts},
+    {"addcmul", "", Rule::kCasts},          {"addcmul_", "", Rule::kCasts},
+    {"addcdiv", "", Rule::kCasts},          {"addcdiv_", "", Rule::kCasts},
+    {"lerp", "Tensor", Rule::kCasts},       {"sum", "dim_IntList", Rule::kSum},
+    {"mean", "dim", Rule::kMean},           {"mse_loss", "", Rule::kLoss},
+    {"smooth_l1_loss", "", Rule::kLoss},    {"gather", "", Rule::kWideCopy},
+    {"scatter", "src", Rule::kWideCopy},    {"scatter", "value", Rule::kWideCopy},
+    {"scatter_add", "", Rule::kWideCopy},   {"scatter_", "src", Rule::kWideCopy},
+    {"scatter_", "value", Rule::kWideCopy}, {"scatter_add_", "", Rule::kWideCopy},
     {"resize_", "", Rule::kResize},
 };
 
@@ -80,8 +61,8 @@ const Rule* find_rule(const c10::OperatorHandle& operation) {
   static const auto rules = [] {
     std::unordered_map<c10::OperatorHandle, Rule> map;
     for (const NamedRule& row : kRules) {
-      const auto found = c10::Dispatcher::singleton().findSchema(
-          {std::string("aten::") + row.name, row.overload});
+      const auto found =
+          c10::Dispatcher::singleton().findSchema({std::string("aten::") + row.name, row.overload});
       if (found) map.emplace(*found, row.rule);
     }
     return map;
@@ -184,8 +165,8 @@ void sum_into(const Reduction& of, const at::Tensor& result) {
   at::OptionalIntArrayRef dims;
   if (of.dims) dims = *of.dims;
   // Casts the values when the result has another dtype.
-  const auto iterator = at::meta::make_reduction_from_out_ty(of.values, result, dims, of.keep,
-                                                             result.scalar_type());
+  const auto iterator =
+      at::meta::make_reduction_from_out_ty(of.values, result, dims, of.keep, result.scalar_type());
   if (of.values.numel() == 0 || !is_summed_in_fp32(iterator)) return;
   const at::Tensor sum = empty_like_as(result, at::kFloat);
   const at::Tensor wide = empty_like_as(of.values, at::kFloat);

@@ -6,9 +6,9 @@
 // CPU, event by event); for CUDA kernels what was published or documented.
 #pragma once
 
-#include <torch/library.h>
-
 #include <string>
+
+#include <torch/library.h>
 
 #include "plimsoll/engine/torch.hpp"
 

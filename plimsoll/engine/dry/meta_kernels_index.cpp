@@ -6,8 +6,8 @@ namespace {
 
 at::Tensor index_select(const at::Tensor& table, std::int64_t dim, const at::Tensor& index) {
   std::vector<std::int64_t> shape = table.sizes().vec();
-  if (!shape.empty()) shape[static_cast<std::size_t>(at::maybe_wrap_dim(dim, table.dim()))] =
-      index.numel();
+  if (!shape.empty())
+    shape[static_cast<std::size_t>(at::maybe_wrap_dim(dim, table.dim()))] = index.numel();
   return at::empty(shape, table.options());
 }
 

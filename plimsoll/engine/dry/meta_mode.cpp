@@ -1,9 +1,9 @@
 #include "plimsoll/engine/dry/meta_mode.hpp"
 
+#include <algorithm>
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
-
-#include <algorithm>
 
 #include "plimsoll/engine/dry/flavour.hpp"
 #include "plimsoll/engine/dry/kernel_temporaries.hpp"
@@ -17,13 +17,29 @@ using dry::kModeKey;  // [Note: Mode key]
 
 constinit thread_local Flavour flavour_of_thread = Flavour::kCpu;
 
+// Calls `visit` with every tensor of an argument, and puts back what it changed.
 template <class Visit>
-void visit_tensors(const c10::IValue& value, Visit&& visit) {
+void visit_tensors(c10::IValue& value, Visit&& visit) {
   if (value.isTensor()) {
-    visit(value.toTensor());
+    at::Tensor tensor = value.toTensor();
+    if (visit(tensor)) value = std::move(tensor);
   } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) visit(tensor);
+    c10::List<at::Tensor> list = value.toTensorList();
+    for (std::size_t index = 0; index < list.size(); ++index) {
+      at::Tensor tensor = list.get(index);
+      if (visit(tensor)) list.set(index, std::move(tensor));
+    }
+  } else if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list = value.toOptionalTensorList();
+    for (std::size_t index = 0; index < list.size(); ++index) {
+      at::Tensor tensor = list.get(index).value_or(at::Tensor());
+      if (visit(tensor)) list.set(index, std::move(tensor));
+    }
   }
+}
+
+bool has_tensors(const c10::IValue& value) {
+  return value.isTensor() || value.isTensorList() || value.isOptionalTensorList();
 }
 
 // Points a factory without a device to meta. Operations with a tensor follow that tensor, and
@@ -33,7 +49,7 @@ void redirect_factory(const c10::FunctionSchema& schema, torch::jit::Stack& stac
   const std::size_t first = stack.size() - schema.arguments().size();
   for (std::size_t index = 0; index < schema.arguments().size(); ++index) {
     c10::IValue& value = stack[first + index];
-    if (value.isTensor() || value.isTensorList()) return;
+    if (has_tensors(value)) return;
     if (schema.arguments()[index].name() == "device" && value.isNone()) {
       value = c10::Device(c10::kMeta);
     }
@@ -59,25 +75,21 @@ at::Tensor meta_twin(const at::Tensor& constant) {
 
 // Replaces CPU constants when the operation also has a meta tensor.
 void replace_constants(const c10::FunctionSchema& schema, torch::jit::Stack& stack) {
-  const auto arguments = stack.end() - static_cast<std::ptrdiff_t>(schema.arguments().size());
+  const auto first = stack.end() - static_cast<std::ptrdiff_t>(schema.arguments().size());
+  const auto each_tensor = [&](auto&& visit) {
+    std::for_each(first, stack.end(), [&](c10::IValue& value) { visit_tensors(value, visit); });
+  };
   bool meta = false, constant = false;
-  std::for_each(arguments, stack.end(), [&](const c10::IValue& value) {
-    visit_tensors(value, [&](const at::Tensor& tensor) {
-      meta = meta || tensor.is_meta();
-      constant = constant || is_constant(tensor);
-    });
+  each_tensor([&](const at::Tensor& tensor) {
+    meta = meta || (tensor.defined() && tensor.is_meta());
+    constant = constant || is_constant(tensor);
+    return false;
   });
   if (!meta || !constant) return;
-  std::for_each(arguments, stack.end(), [](c10::IValue& value) {
-    if (value.isTensor() && is_constant(value.toTensor())) {
-      value = meta_twin(value.toTensor());
-    } else if (value.isTensorList()) {
-      std::vector<at::Tensor> tensors = value.toTensorVector();
-      for (at::Tensor& tensor : tensors) {
-        if (is_constant(tensor)) tensor = meta_twin(tensor);
-      }
-      value = std::move(tensors);
-    }
+  each_tensor([](at::Tensor& tensor) {
+    if (!is_constant(tensor)) return false;
+    tensor = meta_twin(tensor);
+    return true;
   });
 }
 
@@ -87,8 +99,8 @@ void run_operation(const c10::OperatorHandle& operation, c10::DispatchKeySet key
   replace_constants(operation.schema(), *stack);
   if (dry::rewrite(operation, *stack)) return;
   const dry::KernelTemporaries temporaries(operation, *stack);
-  operation.redispatchBoxed(
-      keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kModeKey), stack);
+  operation.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kModeKey),
+                            stack);
   temporaries.after(*stack);
 }
 

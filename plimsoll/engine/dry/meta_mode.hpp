@@ -10,8 +10,11 @@
 //     scratch, casts of operands, numbers. With Flavour::kCuda the kernels of a GPU are taken
 //     instead, and blocks on the CPU are not counted.
 //
-// Scratch depends on at::get_num_threads() as on the CPU. Not reproduced: memory of MKL and oneDNN
-// outside libtorch's allocator, values (nothing can be read from a meta tensor).
+// Which operations leave exactly the CPU's events is what tests/engine/operation_cases.cpp lists;
+// others run if libtorch knows them on meta, with results counted and scratch perhaps not. Scratch
+// depends on at::get_num_threads() as on the CPU. Not reproduced: values (nothing can be read from
+// a meta tensor), autocast, and the scratch of oneDNN's 16-bit products on CPUs with AVX512-BF16
+// or AMX [Note: Reference kernels].
 #pragma once
 
 #include <optional>

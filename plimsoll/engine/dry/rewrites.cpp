@@ -1,10 +1,10 @@
 #include "plimsoll/engine/dry/rewrites.hpp"
 
-#include <ATen/ScalarOps.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-
 #include <string>
 #include <unordered_map>
+
+#include <ATen/ScalarOps.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include "plimsoll/engine/library/operation_names.hpp"
 

@@ -1,14 +1,14 @@
 #include "plimsoll/engine/library/allocators.hpp"
 
-#include <c10/core/CPUAllocator.h>
-#include <c10/core/impl/alloc_cpu.h>
-
 #include <array>
 #include <atomic>
 #include <limits>
 #include <new>
 #include <numeric>
 #include <utility>
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/alloc_cpu.h>
 
 namespace plimsoll::engine {
 namespace {
@@ -106,8 +106,7 @@ class MetaAllocator final : public c10::Allocator {
 Block* mutable_block_of(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return nullptr;
   // Without checks, since a released parameter refuses every other access.
-  const at::DataPtr& data =
-      tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks();
+  const at::DataPtr& data = tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks();
   void* context = data.get_context();
   if (context == nullptr) return nullptr;
   if (data.get_deleter() == &CpuAllocator::release) return header_of(context);

@@ -1,9 +1,9 @@
 #include "plimsoll/engine/library/convolution_block.hpp"
 
-#include <ATen/Version.h>
-
 #include <cstdlib>
 #include <string_view>
+
+#include <ATen/Version.h>
 
 namespace plimsoll::engine {
 

@@ -1,10 +1,10 @@
 #include "plimsoll/engine/library/operation_names.hpp"
 
-#include <ATen/record_function.h>
-
 #include <algorithm>
 #include <array>
 #include <mutex>
+
+#include <ATen/record_function.h>
 
 #include "plimsoll/engine/torch.hpp"
 

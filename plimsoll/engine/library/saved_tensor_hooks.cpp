@@ -1,9 +1,9 @@
 #include "plimsoll/engine/library/saved_tensor_hooks.hpp"
 
+#include <utility>
+
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
-
-#include <utility>
 
 namespace plimsoll::engine {
 namespace {

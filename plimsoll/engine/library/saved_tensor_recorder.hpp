@@ -18,7 +18,7 @@
 namespace plimsoll::engine {
 
 struct SavedTensor {
-  std::string operation;       // "aten::layer_norm"
+  std::string operation;  // "aten::layer_norm"
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
   at::ScalarType dtype = at::kFloat;

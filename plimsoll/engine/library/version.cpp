@@ -1,8 +1,8 @@
 #include "plimsoll/engine/library/version.hpp"
 
-#include <ATen/Version.h>
-
 #include <string_view>
+
+#include <ATen/Version.h>
 
 #include "plimsoll/engine/torch.hpp"
 #include "plimsoll/network/library_facts.hpp"

@@ -12,68 +12,53 @@ constexpr std::int64_t kRandomStateBytes = 5056;
 
 }  // namespace
 
-void retain(TensorImpl* tensor) { ++tensor->uses; }
-void drop(TensorImpl* tensor) {
-  if (--tensor->uses == 0) tensor->owner->destroy(tensor);
-}
-
-void retain(Node* node) { ++node->uses; }
-// Graphs are long chains: nodes are destroyed from a list, not by recursion.
+void destroy(TensorImpl* tensor) { tensor->owner->destroy(tensor); }
 void drop(Node* node) {
-  if (--node->uses > 0) return;
-  node->owner->doomed_.push_back(node);
-  node->owner->destroy_nodes();
+  if (--node->uses == 0) node->owner->destroy(node);
 }
-
-void retain(Frame* frame) { ++frame->uses; }
 void drop(Frame* frame) {
-  if (--frame->uses == 0) frame->owner->frame_pool_.recycle(frame);
+  if (--frame->uses == 0) frame->owner->memory_.frames.recycle(frame);
 }
 
 Autograd::~Autograd() = default;
 
-void Autograd::destroy_nodes() {
-  if (destroying_) return;
-  destroying_ = true;
-  while (!doomed_.empty()) {
-    Node* node = doomed_.back();
-    doomed_.pop_back();
+// Graphs are long chains: nodes are destroyed from a list, not by recursion.
+void Autograd::destroy(Node* node) {
+  if (std::exchange(destroying_, true)) {
+    doomed_.push_back(node);
+    return;
+  }
+  while (node != nullptr) {
     if (node->variable != nullptr) node->variable->accumulator = nullptr;
-    nodes_.recycle(node);
+    memory_.nodes.recycle(node);
+    node = nullptr;
+    if (doomed_.empty()) continue;
+    node = doomed_.back();
+    doomed_.pop_back();
   }
   destroying_ = false;
 }
 
 void Autograd::destroy(TensorImpl* tensor) {
   Storage* storage = tensor->storage;
-  tensors_.recycle(tensor);
+  memory_.tensors.recycle(tensor);
   if (--storage->tensors > 0) return;
   if (storage->block != 0) sink_.release(storage->block, storage->bytes, storage->tag, operation);
-  storages_.recycle(storage);
+  memory_.storages.recycle(storage);
 }
 
 TensorImpl* Autograd::make_tensor(const Dims& shape, const Dims& strides, DType dtype,
                                   Storage* storage) {
-  TensorImpl* tensor = tensors_.make();
-  tensor->owner = this;
-  tensor->storage = storage;
-  tensor->shape = shape;
-  tensor->strides = strides;
-  tensor->dtype = dtype;
   ++storage->tensors;
-  return tensor;
+  return memory_.tensors.make(this, storage, shape, strides, dtype);
 }
 
 Tensor Autograd::empty_strided(const Dims& shape, const Dims& strides, DType dtype,
                                timeline::Tag block_tag) {
   const std::int64_t bytes = checked_mul(element_count(shape), size_of(dtype));
-  Storage* storage = storages_.make();
-  storage->bytes = bytes;
-  storage->tag = block_tag;
-  if (bytes > 0) {
-    storage->block = next_block_++;
-    sink_.allocate(storage->block, bytes, block_tag, operation);
-  }
+  const timeline::BlockId block = bytes > 0 ? next_block_++ : 0;
+  Storage* storage = memory_.storages.make(bytes, block, block_tag);
+  if (bytes > 0) sink_.allocate(block, bytes, block_tag, operation);
   return Tensor(make_tensor(shape, strides, dtype, storage));
 }
 
@@ -110,11 +95,7 @@ bool Autograd::records(std::initializer_list<const Tensor*> inputs) const {
 Ref<Node> Autograd::record(const char* name, Formula formula,
                            std::initializer_list<const Tensor*> inputs) {
   if (!records(inputs)) return {};
-  Ref<Node> node(nodes_.make());
-  node->owner = this;
-  node->sequence = next_sequence_++;
-  node->operation = operation;
-  node->name = name;
+  Ref<Node> node(memory_.nodes.make(this, next_sequence_++, operation, name));
   node->formula = formula;
   for (const Tensor* t : inputs) node->edges.push_back(*t ? edge_to(*t) : Edge{});
   return node;
@@ -130,11 +111,7 @@ Edge Autograd::edge_to(const Tensor& t) {
 // A leaf has one accumulator, shared by all its uses while the graph lives.
 Ref<Node> Autograd::accumulator_of(TensorImpl& leaf) {
   if (leaf.accumulator != nullptr) return Ref<Node>(leaf.accumulator);
-  Ref<Node> node(nodes_.make());
-  node->owner = this;
-  node->sequence = kAccumulatorSequence;
-  node->operation = operation;
-  node->name = "AccumulateGrad";
+  Ref<Node> node(memory_.nodes.make(this, kAccumulatorSequence, operation, "AccumulateGrad"));
   node->variable = &leaf;
   node->output = {leaf.shape, leaf.dtype};
   node->output_count = 1;
@@ -151,20 +128,31 @@ Tensor& Autograd::attach(const Ref<Node>& node, Tensor& out) {
 }
 
 void Autograd::save(Node& node, std::size_t slot, const Tensor& t, bool output) {
-  Saved& saved = node.saved.at(slot);
-  node.saved_count = std::max(node.saved_count, static_cast<std::uint8_t>(slot + 1));
-  const bool packing = !frames_.empty() && !frames_.back().capture;
-  if (packing) {
-    saved.frame = Ref<Frame>(frames_.back().frame);
-    saved.index = saved.frame->packed++;
-    return;
-  }
-  if (!frames_.empty()) {  // a rerun: the frame keeps the tensor, this graph dies at once
-    frames_.back().frame->kept.push_back(plain_view(t, t.shape(), t.strides()));
-    return;
-  }
+  check(slot < kMaxSaved, "more saved tensors than a node has slots");
+  const bool first = std::exchange(node.saved_slots, node.saved_slots | (1U << slot)) == 0;
+  if (!frames_.empty()) return save_in_frame(node, slot, t, first);
   if (ledger != nullptr) record_save(t, node.name);
-  saved.tensor = output ? plain_view(t, t.shape(), t.strides()) : t;
+  if (node.saved.size() <= slot) node.saved.resize(slot + 1);
+  node.saved[slot] = output ? plain_view(t, t.shape(), t.strides()) : t;
+}
+
+// Forward only counts, and takes slots for the node; a rerun meets the nodes in the same order and
+// keeps their tensors in the frame, while its own graph dies at once.
+void Autograd::save_in_frame(Node& node, std::size_t slot, const Tensor& t, bool first) {
+  auto [frame, capture] = frames_.back();
+  std::uint32_t& next_slot = capture ? frame->kept_slots : frame->packed_slots;
+  if (first) {
+    node.first_slot = next_slot;
+    next_slot += kMaxSaved;
+  }
+  if (!capture) {
+    ++frame->packed;
+    if (first) node.frame = Ref<Frame>(frame);
+    return;
+  }
+  frame->kept.resize(next_slot);
+  frame->kept[node.first_slot + slot] = plain_view(t, t.shape(), t.strides());
+  ++frame->rerun_packed;
 }
 
 void Autograd::record_save(const Tensor& t, const char* node) {
@@ -173,18 +161,18 @@ void Autograd::record_save(const Tensor& t, const char* node) {
 }
 
 Tensor Autograd::unpack(Node& node, std::size_t slot) {
-  Saved& saved = node.saved[slot];
-  if (!saved.frame) return saved.tensor;
-  Frame& frame = *saved.frame;
+  if ((node.saved_slots >> slot & 1U) == 0) return {};
+  if (!node.frame) return node.saved[slot];
+  Frame& frame = *node.frame;
   if (!frame.recomputed) rerun(frame);
-  return std::exchange(frame.kept.at(saved.index), Tensor());
+  return std::exchange(frame.kept.at(node.first_slot + slot), Tensor());
 }
 
 Tensor Autograd::random_state() { return empty({kRandomStateBytes}, DType::kUInt8); }
 
 Ref<Frame> Autograd::open_frame(std::function<Tensor(const Tensor&)> body, const Tensor& input,
                                 bool keep_random_state) {
-  Ref<Frame> frame(frame_pool_.make());
+  Ref<Frame> frame(memory_.frames.make());
   frame->owner = this;
   frame->input = input;
   frame->body = std::move(body);
@@ -195,6 +183,11 @@ Ref<Frame> Autograd::open_frame(std::function<Tensor(const Tensor&)> body, const
   }
   frames_.push_back({frame.get(), false});
   return frame;
+}
+
+void Autograd::keep_result(Frame& frame, const Tensor& result) {
+  frame.outputs.push_back(plain_view(result, result.shape(), result.strides()));
+  if (ledger != nullptr) record_save(result, "Checkpoint");
 }
 
 // Runs the region again on a detached input, before the allocations of the node that asked for a
@@ -213,7 +206,7 @@ void Autograd::rerun(Frame& frame) {
     frame.body(input);
   }
   frames_.pop_back();
-  check(frame.kept.size() == frame.packed, "a rerun saved another number of tensors");
+  check(frame.rerun_packed == frame.packed, "a rerun saved another number of tensors");
   grad_mode = outer_mode;
   operation = outer_operation;
   recompute_flops += std::exchange(flops, outer_flops);

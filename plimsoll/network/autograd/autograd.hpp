@@ -57,10 +57,22 @@ struct FlopCount {
   }
 };
 
+// Memory of the model's objects. A second walk in the memory of the first asks the system for none.
+struct AutogradMemory {
+  Pool<TensorImpl> tensors;
+  Pool<Storage> storages;
+  Pool<Node> nodes;
+  Pool<Frame> frames;
+};
+
 class Autograd {
  public:
-  Autograd(const LibraryFacts& library_facts, timeline::Sink& event_sink)
-      : facts(library_facts), sink_(event_sink) {}
+  // `memory` may be used by one Autograd after the other, never by two at once; null: its own.
+  Autograd(const LibraryFacts& library_facts, timeline::Sink& event_sink,
+           AutogradMemory* memory = nullptr)
+      : facts(library_facts),
+        sink_(event_sink),
+        memory_(memory == nullptr ? own_memory_ : *memory) {}
   Autograd(const Autograd&) = delete;
   Autograd& operator=(const Autograd&) = delete;
   ~Autograd();
@@ -106,6 +118,8 @@ class Autograd {
   Ref<Frame> open_frame(std::function<Tensor(const Tensor&)> body, const Tensor& input,
                         bool keep_random_state);
   void close_frame() { frames_.pop_back(); }
+  // The frame keeps a result that its rerun will not compute again.
+  void keep_result(Frame& frame, const Tensor& result);
   // Inside a frame with policy "matmuls": the innermost frame, forward or rerun; null outside.
   Frame* current_frame() const { return frames_.empty() ? nullptr : frames_.back().frame; }
   bool recomputing() const { return !frames_.empty() && frames_.back().capture; }
@@ -114,11 +128,11 @@ class Autograd {
   void backward(const Tensor& loss);
 
   // Tensors alive; 0 after a run in which nothing leaked.
-  std::size_t tensors_alive() const { return tensors_.alive(); }
-  std::size_t nodes_alive() const { return nodes_.alive(); }
+  std::size_t tensors_alive() const { return memory_.tensors.alive(); }
+  std::size_t nodes_alive() const { return memory_.nodes.alive(); }
 
  private:
-  friend void drop(TensorImpl*);
+  friend void destroy(TensorImpl*);
   friend void drop(Node*);
   friend void drop(Frame*);
 
@@ -138,6 +152,7 @@ class Autograd {
 
   TensorImpl* make_tensor(const Dims& shape, const Dims& strides, DType dtype, Storage* storage);
   void save(Node& node, std::size_t slot, const Tensor& t, bool output);
+  void save_in_frame(Node& node, std::size_t slot, const Tensor& t, bool first);
   void record_save(const Tensor& t, const char* node);
   Edge edge_to(const Tensor& t);
   Ref<Node> accumulator_of(TensorImpl& leaf);
@@ -153,17 +168,15 @@ class Autograd {
   void accumulate(TensorImpl& leaf, Gradients& in);
 
   void destroy(TensorImpl* tensor);
-  void destroy_nodes();
+  void destroy(Node* node);
 
   timeline::Sink& sink_;
-  Pool<TensorImpl> tensors_;
-  Pool<Storage> storages_;
-  Pool<Node> nodes_;
-  Pool<Frame> frame_pool_;
-  std::vector<OpenFrame> frames_;
-  std::vector<Ready> ready_;
+  AutogradMemory own_memory_;
+  AutogradMemory& memory_;
   std::vector<Node*> doomed_;
   bool destroying_ = false;
+  std::vector<OpenFrame> frames_;
+  std::vector<Ready> ready_;
   timeline::BlockId next_block_ = 1;
   std::uint64_t next_sequence_ = 0;
   std::uint64_t next_arrival_ = 0;

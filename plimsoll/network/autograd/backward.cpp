@@ -99,13 +99,13 @@ void Autograd::validate(const Node& node, Gradients& out) {
 // (libtorch's lives as long as the loss; it holds no bytes either).
 void Autograd::deliver(Node& node, Gradients& out) {
   for (std::size_t i = 0; i < node.edges.size(); ++i) {
-    const Edge edge = std::exchange(node.edges[i], Edge());
+    Edge edge = std::exchange(node.edges[i], Edge());
     Node* next = edge.node.get();
     if (next == nullptr) continue;
     if (next->buffer.empty()) next->buffer.resize(next->output_count);
     if (i < out.size() && out[i]) add_to_buffer(next->buffer[edge.output], out[i]);
     if (--next->pending == 0) {
-      ready_.push_back({next->sequence, next_arrival_++, edge.node});
+      ready_.push_back({next->sequence, next_arrival_++, std::move(edge.node)});
       std::push_heap(ready_.begin(), ready_.end());
     }
   }

@@ -47,31 +47,42 @@ class Pool {
  public:
   template <class... Args>
   T* make(Args&&... args) {
-    if (free_.empty()) grow();
-    void* memory = free_.back();
-    free_.pop_back();
+    Slot* slot = free_;
+    if (slot != nullptr) {
+      free_ = slot->next;
+    } else {
+      if (fresh_ == end_) grow();
+      slot = fresh_++;
+    }
     ++alive_;
-    return new (memory) T(std::forward<Args>(args)...);
+    return new (slot->bytes) T(std::forward<Args>(args)...);
   }
   void recycle(T* object) {
     object->~T();
     --alive_;
-    free_.push_back(object);
+    Slot* slot = new (object) Slot;  // without braces: they would clear all of it
+    slot->next = free_;
+    free_ = slot;
   }
   std::size_t alive() const { return alive_; }
 
  private:
-  struct Slot {
+  union Slot {
+    Slot* next;  // while free
     alignas(T) std::byte bytes[sizeof(T)];
   };
-  static constexpr std::size_t kChunk = 64;
+  static constexpr std::size_t kChunk = 128;
 
   void grow() {
     chunks_.push_back(std::make_unique_for_overwrite<Slot[]>(kChunk));
-    for (std::size_t i = kChunk; i-- > 0;) free_.push_back(&chunks_.back()[i]);
+    fresh_ = chunks_.back().get();
+    end_ = fresh_ + kChunk;
   }
+
   std::vector<std::unique_ptr<Slot[]>> chunks_;
-  std::vector<void*> free_;
+  Slot* free_ = nullptr;   // given back, the last one first
+  Slot* fresh_ = nullptr;  // never used, up to end_
+  Slot* end_ = nullptr;
   std::size_t alive_ = 0;
 };
 

@@ -25,27 +25,38 @@ void retain(Node* node);
 void drop(Node* node);
 
 struct Storage {
-  std::int64_t bytes = 0;
-  timeline::BlockId block = 0;   // 0 for empty storages, which are no events
-  std::uint32_t tensors = 0;     // tensors over it
-  timeline::Tag tag = timeline::Tag::kActivations;
-  std::uint32_t ledger_mark = 0;  // last ledger that counted this storage as distinct
+  Storage(std::int64_t size, timeline::BlockId id, timeline::Tag purpose)
+      : bytes(size), block(id), tag(purpose) {}
+
+  std::int64_t bytes;
+  timeline::BlockId block;    // 0 for empty storages, which are no events
+  std::uint32_t tensors = 0;  // tensors over it
+  timeline::Tag tag;
 };
 
 struct TensorImpl {
-  Autograd* owner = nullptr;
-  Storage* storage = nullptr;
+  TensorImpl(Autograd* engine, Storage* memory, const Dims& sizes, const Dims& steps, DType type)
+      : owner(engine), storage(memory), shape(sizes), strides(steps), dtype(type) {}
+
+  Autograd* owner;
+  Storage* storage;
   std::uint32_t uses = 0;
   std::uint32_t output = 0;  // which output of `node`
   Dims shape;
   Dims strides;
-  DType dtype = DType::kFloat32;
+  DType dtype;
   bool leaf = false;  // requires a gradient and was not computed
   Ref<TensorImpl> base;
-  Ref<Node> node;            // what computed it
-  Ref<TensorImpl> grad;      // of a leaf
+  Ref<Node> node;               // what computed it
+  Ref<TensorImpl> grad;         // of a leaf
   Node* accumulator = nullptr;  // of a leaf; not owned, the graph's edges own it
 };
+
+inline void retain(TensorImpl* tensor) { ++tensor->uses; }
+void destroy(TensorImpl* tensor);
+inline void drop(TensorImpl* tensor) {
+  if (--tensor->uses == 0) destroy(tensor);
+}
 
 // A handle. Copying adds a use of the tensor, as holding it in a variable does.
 class Tensor {

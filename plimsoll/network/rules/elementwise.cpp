@@ -46,7 +46,7 @@ void rsqrt_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
 }
 
 void mean_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
-  out[0] = with_number(a, expanded(a, in[0], node.dims), DType::kInt64);
+  out[0] = with_number(a, expanded(a, in[0], node.input(0).shape), DType::kInt64);
 }
 
 // The library lists relu's result before the gradient, which decides the layout of what comes out.
@@ -74,7 +74,7 @@ void activation_backward(Autograd& a, Node& node, Gradients& in, Gradients& out)
 }
 
 void cast_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
-  out[0] = cast(a, in[0], node.dtype);
+  out[0] = cast(a, in[0], node.input(0).dtype);
 }
 
 // native_dropout: grad * mask * scale in one kernel.
@@ -155,7 +155,6 @@ Tensor rsqrt(Autograd& a, const Tensor& x) {
 
 Tensor mean_last(Autograd& a, const Tensor& x) {
   const Ref<Node> node = a.record("Mean", mean_backward, {&x});
-  if (node) node->dims = x.shape();
   Tensor out = sum_last(a, x);
   if (size_of(x.dtype()) < 4 && a.facts.cast_operands) {
     narrow_mean(a, x);
@@ -202,7 +201,6 @@ Tensor dropout(Autograd& a, const Tensor& x) {
 Tensor to(Autograd& a, const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   const Ref<Node> node = a.record("ToCopy", cast_backward, {&x});
-  if (node) node->dtype = x.dtype();
   Tensor out = cast(a, x, dtype);
   return a.attach(node, out);
 }

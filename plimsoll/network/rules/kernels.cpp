@@ -90,8 +90,10 @@ DType promote(std::initializer_list<const Tensor*> operands) {
 
 Tensor pointwise(Autograd& a, std::initializer_list<const Tensor*> operands) {
   const DType common = promote(operands);
-  Dims shape;
-  for (const Tensor* t : operands) shape = broadcast(shape, t->shape());
+  Dims shape = (*operands.begin())->shape();
+  for (const Tensor* t : operands) {
+    if (t->shape() != shape) shape = broadcast(shape, t->shape());
+  }
   Few<Tensor, 4> casts;
   for (const Tensor* t : operands) {
     if (t->dtype() == common || !a.facts.cast_operands) continue;

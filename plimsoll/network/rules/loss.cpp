@@ -8,7 +8,7 @@ namespace {
 // A dense gradient of the whole table; then a gradient that is not contiguous is copied.
 void embedding_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor ids = a.unpack(node, 0);
-  out[0] = a.empty(node.dims, in[0].dtype());
+  out[0] = a.empty(node.input(0).shape, in[0].dtype());
   if (!in[0].contiguous()) a.scratch(in[0].shape(), in[0].dtype());
 }
 
@@ -54,10 +54,7 @@ Tensor nll_loss(Autograd& a, const Tensor& x, const Tensor& target) {
 
 Tensor embedding(Autograd& a, const Tensor& ids, const Tensor& weight) {
   const Ref<Node> node = a.record("Embedding", embedding_backward, {&weight});
-  if (node) {
-    a.save_input(*node, 0, ids);
-    node->dims = weight.shape();
-  }
+  if (node) a.save_input(*node, 0, ids);
   Dims shape = ids.shape();
   shape.push_back(weight.size(1));
   Tensor out = a.empty(shape, weight.dtype());

@@ -60,21 +60,21 @@ bool by_columns(const Dims& strides, const Dims& shape) {
 
 // g @ y^T, computed as (y @ g^T)^T when x was stored by columns.
 Tensor left_gradient(Autograd& a, const Node& node, const Tensor& g, const Tensor& y) {
-  const bool columns = node.number & 1;
+  const bool columns = node.layouts & 1;
   if (columns) return transposed(a, product(a, y, transposed(a, g, 0, 1)), 0, 1);
   return product(a, g, transposed(a, y, 0, 1));
 }
 
 // x^T @ g, computed as (g^T @ x)^T when y was stored by columns.
 Tensor right_gradient(Autograd& a, const Node& node, const Tensor& g, const Tensor& x) {
-  const bool columns = node.number & 2;
+  const bool columns = node.layouts & 2;
   if (columns) return transposed(a, product(a, transposed(a, g, 0, 1), x), 0, 1);
   return product(a, transposed(a, x, 0, 1), g);
 }
 
 void remember_layouts(Node& node, const Tensor& x, const Tensor& y) {
-  node.number = (by_columns(x.strides(), x.shape()) ? 1 : 0) |
-                (by_columns(y.strides(), y.shape()) ? 2 : 0);
+  node.layouts = static_cast<std::uint8_t>((by_columns(x.strides(), x.shape()) ? 1 : 0) |
+                                           (by_columns(y.strides(), y.shape()) ? 2 : 0));
 }
 
 // Gradients of one node are computed in alphabetical order of the argument names: mat2, self.
@@ -242,7 +242,7 @@ Tensor kept_linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& 
     const bool outer_mode = std::exchange(a.grad_mode, false);
     out = linear(a, x, w, bias);
     a.grad_mode = outer_mode;
-    if (node) frame->outputs.push_back(a.plain_view(out, out.shape(), out.strides()));
+    if (node) a.keep_result(*frame, out);
   }
   if (node) {
     a.save_input(*node, kLeft, x);

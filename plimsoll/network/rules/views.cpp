@@ -6,41 +6,42 @@ namespace plimsoll::network::rules {
 namespace {
 
 void reshape_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
-  out[0] = reshape_gradient(a, in[0], node.dims);
+  out[0] = reshape_gradient(a, in[0], node.input(0).shape);
 }
 
 void transpose_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
-  out[0] = transposed(a, in[0], static_cast<std::size_t>(node.dims[0]),
-                      static_cast<std::size_t>(node.dims[1]));
+  out[0] = transposed(a, in[0], node.dim, node.dim2);
 }
 
 // squeeze of the dimension that unsqueeze made.
 void unsqueeze_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   Dims shape = in[0].shape();
   Dims strides = in[0].strides();
-  shape.erase(static_cast<std::size_t>(node.number));
-  strides.erase(static_cast<std::size_t>(node.number));
+  shape.erase(node.dim);
+  strides.erase(node.dim);
   out[0] = a.tracked_view(in[0], shape, strides);
 }
 
 void slice_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
-  out[0] = a.empty(node.dims, in[0].dtype());
+  out[0] = a.empty(node.input(0).shape, in[0].dtype());
 }
 
 // cat of the parts' gradients; a part that nobody used contributes zeros.
 void split_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const OutputMeta& whole = node.input(0);
   Gradients parts;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    parts.push_back(in[i] ? in[i] : a.empty(node.output.shape, node.dtype));
+    parts.push_back(in[i] ? in[i] : a.empty(node.output.shape, whole.dtype));
   }
-  out[0] = a.empty(node.dims, node.dtype);
+  out[0] = a.empty(whole.shape, whole.dtype);
 }
 
 // Narrow views of the gradient: every part keeps the whole storage alive.
 void cat_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   for (std::size_t i = 0; i < node.edges.size(); ++i) {
+    if (!node.wants(i)) continue;
     Dims shape = in[0].shape();
-    shape[static_cast<std::size_t>(node.number)] = node.dims[i];
+    shape[node.dim] = node.input(i).shape[node.dim];
     out[i] = a.tracked_view(in[0], shape, in[0].strides());
   }
 }
@@ -49,7 +50,8 @@ void hand_on(Autograd&, Node&, Gradients& in, Gradients& out) { out[0] = in[0]; 
 
 // sum over the expanded dimensions (done by validation: the gradient's shape is the input's).
 void expand_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
-  out[0] = in[0].shape() == node.dims ? in[0] : sum_to(a, in[0], node.dims);
+  const Dims& shape = node.input(0).shape;
+  out[0] = in[0].shape() == shape ? in[0] : sum_to(a, in[0], shape);
 }
 
 }  // namespace
@@ -57,7 +59,6 @@ void expand_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
 Tensor view(Autograd& a, const Tensor& t, const Dims& wanted) {
   const Dims shape = resolve(wanted, t.shape());
   const Ref<Node> node = a.record("View", reshape_backward, {&t});
-  if (node) node->dims = t.shape();
   const ViewStrides strides = view_strides(t.shape(), t.strides(), shape);
   check(strides.possible, "view of a tensor whose strides do not allow it");
   Tensor out = a.tracked_view(t, shape, strides.strides);
@@ -66,14 +67,17 @@ Tensor view(Autograd& a, const Tensor& t, const Dims& wanted) {
 
 Tensor transpose(Autograd& a, const Tensor& t, std::size_t d0, std::size_t d1) {
   const Ref<Node> node = a.record("Transpose", transpose_backward, {&t});
-  if (node) node->dims = {static_cast<std::int64_t>(d0), static_cast<std::int64_t>(d1)};
+  if (node) {
+    node->dim = static_cast<std::uint8_t>(d0);
+    node->dim2 = static_cast<std::uint8_t>(d1);
+  }
   Tensor out = transposed(a, t, d0, d1);
   return a.attach(node, out);
 }
 
 Tensor unsqueeze(Autograd& a, const Tensor& t, std::size_t dim) {
   const Ref<Node> node = a.record("Unsqueeze", unsqueeze_backward, {&t});
-  if (node) node->number = static_cast<std::int64_t>(dim);
+  if (node) node->dim = static_cast<std::uint8_t>(dim);
   Dims shape = t.shape();
   Dims strides = t.strides();
   strides.insert(dim, dim < t.rank() ? t.size(dim) * t.strides()[dim] : 1);
@@ -84,7 +88,6 @@ Tensor unsqueeze(Autograd& a, const Tensor& t, std::size_t dim) {
 
 Tensor slice(Autograd& a, const Tensor& t, std::size_t dim, std::int64_t start, std::int64_t stop) {
   const Ref<Node> node = a.record("Slice", slice_backward, {&t});
-  if (node) node->dims = t.shape();
   Dims shape = t.shape();
   shape[dim] = stop - start;
   Tensor out = a.tracked_view(t, shape, t.strides());
@@ -93,10 +96,6 @@ Tensor slice(Autograd& a, const Tensor& t, std::size_t dim, std::int64_t start, 
 
 Few<Tensor, kMaxEdges> split(Autograd& a, const Tensor& t, std::int64_t size, std::size_t dim) {
   const Ref<Node> node = a.record("Split", split_backward, {&t});
-  if (node) {
-    node->dims = t.shape();
-    node->dtype = t.dtype();
-  }
   Few<Tensor, kMaxEdges> parts;
   Dims shape = t.shape();
   shape[dim] = size;
@@ -115,13 +114,10 @@ Tensor cat(Autograd& a, std::span<const Tensor> parts, std::size_t dim) {
       a.record("Cat", cat_backward, {part(0), part(1), part(2), part(3)});
   Dims shape = parts[0].shape();
   shape[dim] = 0;
-  for (const Tensor& p : parts) {
-    shape[dim] += p.size(dim);
-    if (node) node->dims.push_back(p.size(dim));
-  }
+  for (const Tensor& p : parts) shape[dim] += p.size(dim);
   if (node) {
     node->edges.resize(parts.size());
-    node->number = static_cast<std::int64_t>(dim);
+    node->dim = static_cast<std::uint8_t>(dim);
   }
   Tensor out = a.empty(shape, parts[0].dtype());
   return a.attach(node, out);
@@ -129,7 +125,6 @@ Tensor cat(Autograd& a, std::span<const Tensor> parts, std::size_t dim) {
 
 Tensor expand(Autograd& a, const Tensor& t, const Dims& shape) {
   const Ref<Node> node = a.record("Expand", expand_backward, {&t});
-  if (node) node->dims = t.shape();
   Tensor out = expanded(a, t, shape);
   return a.attach(node, out);
 }
@@ -144,7 +139,6 @@ Tensor contiguous(Autograd& a, const Tensor& t) { return t.contiguous() ? t : cl
 
 Tensor unsafe_view(Autograd& a, const Tensor& t, const Dims& shape) {
   const Ref<Node> node = a.record("UnsafeView", reshape_backward, {&t});
-  if (node) node->dims = t.shape();
   Tensor out = a.plain_view(t, shape, contiguous_strides(shape));
   return a.attach(node, out);
 }

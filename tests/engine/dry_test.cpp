@@ -1,0 +1,367 @@
+// Dry runs against measured ones, event by event: single operations, whole training steps, and the
+// building of modules without memory.
+#include <array>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "plimsoll/engine/dry/dry_run.hpp"
+#include "plimsoll/engine/library/reference_kernels.hpp"
+#include "plimsoll/engine/library/saved_tensor_recorder.hpp"
+#include "plimsoll/engine/meter/meter.hpp"
+#include "plimsoll/meter.hpp"
+
+#include "tests/engine/event_stream.hpp"
+#include "tests/engine/modules.hpp"
+#include "tests/engine/operation_cases.hpp"
+
+namespace plimsoll::engine {
+namespace {
+
+using tests::Activation;
+using tests::Attention;
+using tests::Gpt;
+using tests::GptShape;
+using tests::Llama;
+using tests::LlamaShape;
+using tests::RmsForm;
+using timeline::Phase;
+using timeline::Timeline;
+
+// Before the first product of this process [Note: Reference kernels].
+[[maybe_unused]] const bool reference_kernels = use_reference_kernels();
+
+constexpr std::array kDtypes{at::kFloat, at::kBFloat16, at::kDouble};
+
+enum class Where { kCpu, kMeta };
+
+Timeline record(Where where, const std::function<void(Meter&)>& run) {
+  torch::manual_seed(0);
+  std::optional<MetaMode> mode;
+  if (where == Where::kMeta) mode.emplace();
+  Meter meter;
+  run(meter);
+  return meter.finish();
+}
+
+// The first run of a kind may fill caches of libtorch.
+void check_same_events(const std::string& name, const std::function<void(Meter&)>& run) {
+  at::set_num_threads(1);
+  record(Where::kCpu, run);
+  const auto measured = tests::event_lines(record(Where::kCpu, run));
+  const auto dry = tests::event_lines(record(Where::kMeta, run));
+  INFO(name);
+  CHECK(tests::first_difference(measured, dry) == "");
+  CHECK(measured.size() > 0);
+}
+
+void check_cases(const std::vector<tests::OperationCase>& cases) {
+  for (const tests::OperationCase& one : cases) {
+    for (const at::ScalarType dtype : kDtypes) {
+      // libtorch refuses fp32 weights beside fp64 values.
+      if (one.name == "layer_norm with fp32 weights" && dtype == at::kDouble) continue;
+      check_same_events(one.name + " " + c10::toString(dtype), [&](Meter&) { one.run(dtype); });
+    }
+  }
+}
+
+// --- whole training steps ------------------------------------------------------------------------
+
+enum class Optimizer { kAdamW, kFusedAdamW };
+
+// The library's fused step, with its states.
+class FusedAdamW {
+ public:
+  explicit FusedAdamW(const std::vector<at::Tensor>& parameters) : parameters_(parameters) {
+    for (const at::Tensor& parameter : parameters_) {
+      first_.push_back(torch::zeros_like(parameter.detach()));
+      second_.push_back(torch::zeros_like(parameter.detach()));
+      steps_.push_back(torch::zeros({}));
+    }
+  }
+
+  void step() {
+    const torch::NoGradGuard no_grad;
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
+    for (at::Tensor& step : steps_) step.add_(1);
+    at::_fused_adamw_(parameters_, gradients, first_, second_, {}, steps_, 1e-3, 0.9, 0.999, 0.01,
+                      1e-8, false, false);
+  }
+
+ private:
+  std::vector<at::Tensor> parameters_, first_, second_, steps_;
+};
+
+template <class Model, class Steps>
+void train(Meter& meter, Model& model, Steps& optimizer, const at::Tensor& ids,
+           const at::Tensor& targets) {
+  for (std::int32_t step = 0; step < 2; ++step) {
+    model->zero_grad();
+    meter.begin_phase({Phase::kForward, step});
+    const at::Tensor loss = tests::next_token_loss(model(ids), targets);
+    meter.begin_phase({Phase::kBackward, step});
+    loss.backward();
+    meter.begin_phase({Phase::kOptimizer, step});
+    optimizer.step();
+    meter.end_phase();
+  }
+}
+
+struct Setting {
+  at::ScalarType dtype = at::kFloat;
+  std::int64_t batch = 2;
+  Optimizer optimizer = Optimizer::kAdamW;
+};
+
+template <class Model, class Shape>
+void build_and_train(Meter& meter, const Shape& shape, const Setting& setting) {
+  Model model(shape);
+  model->to(setting.dtype);
+  const at::DimVector size{setting.batch, shape.sequence};
+  const at::Tensor ids = torch::randint(shape.vocabulary, size, torch::kLong);
+  const at::Tensor targets = torch::randint(shape.vocabulary, size, torch::kLong);
+  if (setting.optimizer == Optimizer::kFusedAdamW) {
+    FusedAdamW optimizer(model->parameters());
+    train(meter, model, optimizer, ids, targets);
+  } else {
+    torch::optim::AdamW optimizer(model->parameters(), torch::optim::AdamWOptions(1e-3));
+    train(meter, model, optimizer, ids, targets);
+  }
+}
+
+template <class Model, class Shape>
+void check_network(const std::string& name, Shape shape) {
+  for (const at::ScalarType dtype : kDtypes) {
+    for (const Attention form : {Attention::kChosen, Attention::kMath}) {
+      for (const Optimizer optimizer : {Optimizer::kAdamW, Optimizer::kFusedAdamW}) {
+        for (const std::int64_t batch : {1, 2}) {
+          shape.attention = form;
+          const Setting setting{dtype, batch, optimizer};
+          check_same_events(name + " " + c10::toString(dtype),
+                            [&](Meter& meter) { build_and_train<Model>(meter, shape, setting); });
+        }
+      }
+    }
+  }
+}
+
+GptShape small_gpt() {
+  return {.width = 64, .layers = 2, .heads = 4, .vocabulary = 100, .sequence = 32};
+}
+
+// --- modules -------------------------------------------------------------------------------------
+
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t size = 0, resident = 0;
+  file >> size >> resident;
+  return resident * 4096;
+}
+
+torch::nn::Sequential stack_of_70_billion() {
+  using namespace torch::nn;
+  Sequential stack{Embedding(128256, 8192), Conv2d(Conv2dOptions(64, 64, 3)), BatchNorm2d(64)};
+  for (int layer = 0; layer < 80; ++layer) {
+    stack->push_back(LayerNorm(LayerNormOptions({8192})));
+    for (int projection = 0; projection < 2; ++projection) stack->push_back(Linear(8192, 8192));
+    for (int projection = 0; projection < 3; ++projection) stack->push_back(Linear(8192, 28672));
+  }
+  stack->push_back(LSTM(512, 512));
+  stack->push_back(MultiheadAttention(512, 8));
+  return stack;
+}
+
+class FailingImpl : public torch::nn::Module {
+ public:
+  at::Tensor forward(const at::Tensor&) { throw std::runtime_error("a module failed"); }
+};
+TORCH_MODULE(Failing);
+
+// Reads values, which meta tensors do not have.
+class ReadingImpl : public torch::nn::Module {
+ public:
+  ReadingImpl() { linear_ = register_module("linear", torch::nn::Linear(3, 3)); }
+  at::Tensor forward(const at::Tensor& x) { return at::poisson(linear_(x)); }
+
+ private:
+  torch::nn::Linear linear_{nullptr};
+};
+TORCH_MODULE(Reading);
+
+SavedTotals saved_with_cuda(std::int64_t batch) {
+  const MetaMode mode(Flavour::kCuda);
+  Gpt model(GptShape{});
+  const std::vector<at::Tensor> parameters = model->parameters();
+  const auto ids = torch::zeros({batch, 64}, torch::kLong);
+  SavedTensorRecorder recorder(parameters);
+  const SavedTensorScope scope(&recorder);
+  const at::Tensor loss = tests::next_token_loss(model(ids), ids);
+  return recorder.totals(/*with_parameters=*/true);
+}
+
+}  // namespace
+
+TEST_CASE("elementwise operations leave the same events") {
+  check_cases(tests::elementwise_cases());
+}
+TEST_CASE("reductions leave the same events") { check_cases(tests::reduction_cases()); }
+TEST_CASE("views and copies leave the same events") { check_cases(tests::shape_cases()); }
+TEST_CASE("products leave the same events") { check_cases(tests::product_cases()); }
+TEST_CASE("image operations leave the same events") { check_cases(tests::image_cases()); }
+TEST_CASE("norms leave the same events") { check_cases(tests::norm_cases()); }
+TEST_CASE("losses leave the same events") { check_cases(tests::loss_cases()); }
+TEST_CASE("attention leaves the same events") { check_cases(tests::attention_cases()); }
+TEST_CASE("optimizers leave the same events") { check_cases(tests::optimizer_cases()); }
+
+TEST_CASE("operations whose events differ still run and leave nothing behind") {
+  for (const tests::OperationCase& one : tests::inexact_cases()) {
+    INFO(one.name);
+    const std::int64_t before = total(live_bytes());
+    CHECK_NOTHROW(record(Where::kMeta, [&](Meter&) { one.run(at::kFloat); }));
+    CHECK(total(live_bytes()) == before);
+  }
+}
+
+TEST_CASE("training steps of a GPT leave the same events") {
+  check_network<Gpt>("gpt", small_gpt());
+  GptShape shape = small_gpt();
+  shape.bias = true;
+  shape.activation = Activation::kSilu;
+  check_network<Gpt>("gpt with biases and silu", shape);
+  shape.dropout = 0.1;
+  shape.activation = Activation::kRelu;
+  check_network<Gpt>("gpt with biases, relu and dropout", shape);
+}
+
+TEST_CASE("training steps of a Llama leave the same events") {
+  LlamaShape shape;
+  check_network<Llama>("llama", shape);
+  shape.norm = RmsForm::kLibtorch;
+  check_network<Llama>("llama with libtorch's norm", shape);
+}
+
+TEST_CASE("with two threads phases have the same figures") {
+  GptShape shape = small_gpt();
+  shape.sequence = 200;
+  at::set_num_threads(2);
+  const auto run = [&](Meter& meter) { build_and_train<Gpt>(meter, shape, Setting{}); };
+  record(Where::kCpu, run);
+  const auto measured = timeline::phase_figures(record(Where::kCpu, run));
+  const auto dry = timeline::phase_figures(record(Where::kMeta, run));
+  at::set_num_threads(1);
+  REQUIRE(measured.size() == dry.size());
+  for (std::size_t phase = 0; phase < dry.size(); ++phase) {
+    CHECK(measured[phase].start == dry[phase].start);
+    CHECK(measured[phase].end == dry[phase].end);
+    CHECK(measured[phase].peak == dry[phase].peak);
+  }
+}
+
+TEST_CASE("a module of 70 billion parameters is built without memory") {
+  const std::int64_t before = resident_bytes();
+  const torch::nn::Sequential stack = on_meta(stack_of_70_billion);
+  const std::int64_t after = resident_bytes();
+  std::int64_t parameters = 0;
+  for (const at::Tensor& parameter : stack->parameters()) {
+    REQUIRE(parameter.is_meta());
+    parameters += parameter.numel();
+  }
+  for (const at::Tensor& buffer : stack->buffers()) CHECK(buffer.is_meta());
+  CHECK(parameters > 68'000'000'000);
+  CHECK(after - before < 64 << 20);
+}
+
+TEST_CASE("the mode ends with its scope") {
+  {
+    const MetaMode outer;
+    const MetaMode inner(Flavour::kCuda);
+    CHECK(torch::empty({2}).is_meta());
+    // Named devices are kept: values stay readable.
+    CHECK(torch::tensor({1.0, 2.0}).is_cpu());
+  }
+  CHECK(torch::empty({2}).is_cpu());
+}
+
+TEST_CASE("CUDA's kernels save what the published reference run saved") {
+  for (const std::int64_t batch : {1, 2}) {
+    const SavedTotals totals = saved_with_cuda(batch);
+    CHECK(totals.tensors == 117);
+    CHECK(totals.bytes == 3'667'524 + batch * 2'815'488);
+  }
+}
+
+TEST_CASE("dry_run gives the phases of a measured step") {
+  at::set_num_threads(1);
+  const GptShape shape = small_gpt();
+  const auto ids = torch::zeros({2, 32}, torch::kLong);
+  Gpt planned = on_meta([&] { return Gpt(shape); });
+  const Timeline dry = plimsoll::dry_run(planned, ids);
+  CHECK(tests::event_lines(plimsoll::dry_run(planned, ids)) == tests::event_lines(dry));
+
+  Gpt model(shape);
+  Meter meter;
+  meter.begin_phase({Phase::kModel});
+  for (const at::Tensor& parameter : model->parameters()) {
+    meter.adopt(parameter, timeline::Tag::kParameters);
+  }
+  meter.adopt(ids, timeline::Tag::kInputs);
+  meter.begin_phase({Phase::kForward});
+  at::Tensor logits = model(ids);
+  meter.begin_phase({Phase::kLoss});
+  const at::Tensor loss = logits.sum();
+  logits.reset();
+  meter.begin_phase({Phase::kBackward});
+  loss.backward();
+  meter.end_phase();
+  const auto measured = timeline::phase_figures(meter.finish());
+  const auto figures = timeline::phase_figures(dry);
+  REQUIRE(figures.size() == 4);
+  for (std::size_t phase = 0; phase < figures.size(); ++phase) {
+    CHECK(figures[phase].start == measured[phase].start);
+    CHECK(figures[phase].peak == measured[phase].peak);
+    CHECK(figures[phase].end == measured[phase].end);
+  }
+  const auto peak = timeline::find_peak(dry);
+  CHECK(peak.alive[static_cast<std::size_t>(timeline::Tag::kInputs)] == 512);
+}
+
+TEST_CASE("dry_run explains what it cannot do") {
+  torch::nn::Linear on_cpu(3, 3);
+  const at::Tensor x = torch::ones({2, 3});
+  const auto message = [](auto&& run) -> std::string {
+    try {
+      run();
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(message([&] { dry_run(on_cpu, x); }).find("parameter 'weight' is on cpu") !=
+        std::string::npos);
+  Reading reading = on_meta([] { return Reading(); });
+  CHECK(message([&] { dry_run(reading, x); }).find("aten::poisson") != std::string::npos);
+  Failing failing;
+  CHECK(message([&] { dry_run(failing, x); }) == "a module failed");
+  torch::nn::Linear frozen = on_meta([] { return torch::nn::Linear(3, 3); });
+  for (at::Tensor& parameter : frozen->parameters()) parameter.requires_grad_(false);
+  CHECK(message([&] { dry_run(frozen, x); }).find("needs no gradient") != std::string::npos);
+}
+
+TEST_CASE("dry_run takes an own loss, and leaves gradients as they were") {
+  torch::nn::Linear linear = on_meta([] { return torch::nn::Linear(3, 5); });
+  const at::Tensor x = torch::ones({2, 3}), target = torch::zeros({2}, torch::kLong);
+  const auto loss = [&](const at::Tensor& logits) {
+    return torch::nn::functional::cross_entropy(logits, target.to(at::kMeta));
+  };
+  const Timeline timeline = dry_run_with_loss(Flavour::kCpu, linear, loss, x);
+  CHECK(timeline.events.size() > 10);
+  CHECK_FALSE(linear->weight.grad().defined());
+}
+
+}  // namespace plimsoll::engine
