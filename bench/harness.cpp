@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <utility>
 
 namespace plimsoll::bench {
@@ -64,9 +65,35 @@ Summary summarise(std::vector<double> samples) {
   return s;
 }
 
-Summary Pairs::ratio() const {
+Elapsed now() {
+  const auto read = [](clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  return {read(CLOCK_MONOTONIC), read(CLOCK_PROCESS_CPUTIME_ID)};
+}
+
+namespace {
+
+double on(Clock clock, const Elapsed& time) {
+  return clock == Clock::kWall ? time.wall : time.cpu;
+}
+
+Summary summary_of(Clock clock, const std::vector<Elapsed>& times) {
+  std::vector<double> samples;
+  for (const Elapsed& time : times) samples.push_back(on(clock, time));
+  return summarise(std::move(samples));
+}
+
+}  // namespace
+
+Summary Pairs::first(Clock clock) const { return summary_of(clock, a); }
+Summary Pairs::second(Clock clock) const { return summary_of(clock, b); }
+
+Summary Pairs::ratio(Clock clock) const {
   std::vector<double> ratios;
-  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(on(clock, a[i]) / on(clock, b[i]));
   return summarise(std::move(ratios));
 }
 

@@ -5,9 +5,9 @@
 // the median. A ratio is taken within each pair of runs that followed each other, A then B or B then
 // A in turn, so that a slow stretch of the machine hits both; its median and interval are those of
 // the ratios of all pairs.
+// CPU time is the process's: what single-threaded work costs on a machine that others use, too.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -28,32 +28,46 @@ struct Summary {
 // Needs at least one sample. Below six samples no 95 % interval exists: low and high are the range.
 Summary summarise(std::vector<double> samples);
 
-// Seconds that `work` takes.
+// Seconds by the wall's clock and of the process's CPU time.
+struct Elapsed {
+  double wall = 0;
+  double cpu = 0;
+};
+Elapsed now();
+
 template <class Work>
-double seconds(Work&& work) {
-  const auto begin = std::chrono::steady_clock::now();
+Elapsed elapsed(Work&& work) {
+  const Elapsed begin = now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const Elapsed end = now();
+  return {end.wall - begin.wall, end.cpu - begin.cpu};
 }
+
+enum class Clock { kWall, kCpu };
 
 // `warm_up` runs that do not count, then `runs` timed ones.
 template <class Work>
-Summary repeat(std::size_t warm_up, std::size_t runs, Work&& work) {
+Summary repeat(std::size_t warm_up, std::size_t runs, Clock clock, Work&& work) {
   for (std::size_t i = 0; i < warm_up; ++i) work();
   std::vector<double> samples;
-  for (std::size_t i = 0; i < runs; ++i) samples.push_back(seconds(work));
+  for (std::size_t i = 0; i < runs; ++i) {
+    const Elapsed time = elapsed(work);
+    samples.push_back(clock == Clock::kWall ? time.wall : time.cpu);
+  }
   return summarise(std::move(samples));
 }
 
-// Two columns of samples that were taken pair by pair.
+// Samples that were taken pair by pair.
 struct Pairs {
-  std::vector<double> a;
-  std::vector<double> b;
+  std::vector<Elapsed> a;
+  std::vector<Elapsed> b;
 
-  Summary ratio() const;  // of a / b [Note: Figures of a benchmark]
+  Summary first(Clock clock) const;
+  Summary second(Clock clock) const;
+  Summary ratio(Clock clock) const;  // a / b [Note: Figures of a benchmark]
 };
 
-// Runs `one` and `other` in pairs, the order within a pair alternating. Both return their sample.
+// Runs `one` and `other` in pairs, the order within a pair alternating. Both return their Elapsed.
 template <class One, class Other>
 Pairs interleave(std::size_t pairs, One&& one, Other&& other) {
   Pairs result;

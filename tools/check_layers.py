@@ -46,7 +46,8 @@ FORBIDDEN_IN_FOLDER = {
 
 # Library headers by prefix, and the path prefixes that may include them.
 LIBRARIES = (
-    (("torch/", "ATen/", "c10/"), ("plimsoll/engine/torch.hpp", "plimsoll/engine/library/")),
+    (("torch/", "ATen/", "c10/"), ("plimsoll/engine/torch.hpp", "plimsoll/engine/library/",
+                                  "plimsoll/engine/dry/")),
     (("nlohmann/",), ("plimsoll/formats/", "plimsoll/report/", "plimsoll/cli/")),
     (("CLI/",), ("plimsoll/cli/",)),
     (("mpi.h",), ("plimsoll/comm/",)),

@@ -83,6 +83,69 @@ ClosedFormPosts closed_form_posts(std::int64_t parameter_count, double c, std::i
   return posts;
 }
 
+namespace {
+
+// Tensors of B T D that a checkpointed layer keeps: its input, with policy "matmuls" also the results
+// of its linear layers.
+double kept_per_layer(const network::NetworkSpec& spec, network::Checkpoint policy) {
+  if (policy == network::Checkpoint::kBlock) return 1;
+  const auto width = static_cast<double>(spec.width);
+  const double hidden = static_cast<double>(spec.feed_forward) / width;
+  if (is_gpt(spec)) return 1 + 3 + 1 + hidden + 1;
+  const double heads = static_cast<double>(spec.heads * spec.head_dim) / width;
+  const double keys = static_cast<double>(spec.kv_heads * spec.head_dim) / width;
+  return 1 + heads + 2 * keys + 1 + 2 * hidden + 1;
+}
+
+void set_activations(ClosedForm& form, const network::NetworkSpec& spec, const Job& job,
+                     std::int64_t parameter_count) {
+  const network::DType dtype = job.recipe().compute;
+  const auto e = static_cast<double>(network::size_of(dtype));
+  const double tokens = static_cast<double>(job.batch) * static_cast<double>(job.sequence);
+  const double layer = tokens * static_cast<double>(spec.width) * e;
+  const double layers = layer * static_cast<double>(spec.layers);
+  if (job.checkpoint == network::Checkpoint::kNone) {
+    const double c = activation_coefficient(spec, job.sequence, dtype, job.backend);
+    form.posts.activations = e * static_cast<double>(parameter_count) + c * layers;
+    form.activations = fmt::format("e Psi + c B T D L e, c = {} = {:.2f}",
+                                   activation_law(spec, job.backend), c);
+    return;
+  }
+  const double kept = kept_per_layer(spec, job.checkpoint);
+  const auto loss_item = static_cast<double>(network::size_of(job.recipe().loss));
+  const double logits = tokens * static_cast<double>(spec.vocabulary) * loss_item;
+  form.posts.activations = kept * layers + 3 * layer + logits;
+  form.activations =
+      fmt::format("{:.2f} B T D L e + 3 B T D e + B T V {}", kept, loss_item);
+}
+
+}  // namespace
+
+ClosedForm closed_form_of(const network::NetworkSpec& spec, const Job& job,
+                          std::int64_t parameter_count, const Ledger& ledger) {
+  const Recipe recipe = job.recipe();
+  const auto psi = static_cast<double>(parameter_count);
+  const auto bytes = [](network::DType dtype) {
+    return static_cast<double>(network::size_of(dtype));
+  };
+  const double weights = bytes(recipe.compute) + (recipe.master ? bytes(*recipe.master) : 0);
+  const double gradients = bytes(recipe.accumulator.value_or(recipe.compute));
+  const double states = moments(job.optimizer) * bytes(recipe.state);
+  ClosedForm form;
+  form.posts = {weights * psi, gradients * psi, states * psi, 0};
+  form.parameters = fmt::format("{} Psi", weights);
+  form.gradients = fmt::format("{} Psi", gradients);
+  form.optimizer = fmt::format("{} Psi", states);
+  set_activations(form, spec, job, parameter_count);
+  const bool whole = job.checkpoint == network::Checkpoint::kNone;
+  form.compared_with = whole ? "as_saved" : "distinct";
+  const LedgerLine& line = whole ? ledger.as_saved : ledger.distinct;
+  if (line.bytes > 0) {
+    form.error = form.posts.activations / static_cast<double>(line.bytes) - 1;
+  }
+  return form;
+}
+
 std::optional<std::int64_t> closed_form_largest_batch(double capacity, std::int64_t parameter_count,
                                                       double c, std::int64_t tokens,
                                                       std::int64_t width, std::int64_t layers,

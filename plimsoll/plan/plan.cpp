@@ -67,18 +67,6 @@ Posts make_posts(const timeline::BytesByTag& alive, const network::Network& netw
   return posts;
 }
 
-void add_closed_form(Plan& plan) {
-  if (plan.spec.family == network::Family::kCnn) return;
-  const network::DType dtype = plan.job.recipe().compute;
-  const double c =
-      activation_coefficient(plan.spec, plan.job.sequence, dtype, plan.job.backend);
-  plan.closed_form = closed_form_posts(plan.parameter_count, c, plan.job.batch, plan.job.sequence,
-                                       plan.spec.width, plan.spec.layers,
-                                       static_cast<double>(network::size_of(dtype)));
-  const auto saved = static_cast<double>(plan.ledger.as_saved.bytes);
-  if (saved > 0) plan.closed_form_error = plan.closed_form->activations / saved - 1;
-}
-
 Plan plan_network(const network::NetworkSpec& spec, const Job& job, const PlanOptions& options) {
   const network::Network network = network::build_network(spec, job.build_options());
   WalkOptions walk_options;
@@ -105,7 +93,9 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job, const PlanOp
   plan.flops = result.flops;
   plan.rule_6nt = checked_mul(checked_mul(6, plan.parameter_count),
                               checked_mul(job.batch, std::max<std::int64_t>(job.sequence, 1)));
-  add_closed_form(plan);
+  if (spec.family != network::Family::kCnn) {
+    plan.closed_form = closed_form_of(spec, job, plan.parameter_count, plan.ledger);
+  }
   return plan;
 }
 

@@ -44,8 +44,7 @@ struct Plan {
   StepTimeline steady;
   PassFlops flops;                  // of one micro-batch
   std::int64_t rule_6nt = 0;        // 6 Psi B T
-  std::optional<ClosedFormPosts> closed_form;  // none for image networks
-  double closed_form_error = 0;     // of as-saved activations, relative: -0.235 is 23.5 % below
+  std::optional<ClosedForm> closed_form;  // none for image networks
   timeline::Timeline timeline;      // recorded when asked for
 };
 

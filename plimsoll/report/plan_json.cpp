@@ -102,12 +102,12 @@ Json closed_form_json(const Plan& plan) {
     json["reason"] = "image networks have no closed form";
     return json;
   }
-  const plan::ClosedFormPosts& posts = *plan.closed_form;
+  const plan::ClosedFormPosts& posts = plan.closed_form->posts;
   json["posts"] = {{"P", whole_bytes(posts.parameters)},
                    {"G", whole_bytes(posts.gradients)},
                    {"O", whole_bytes(posts.optimizer)},
                    {"A", whole_bytes(posts.activations)}};
-  json["error_against_ledger"] = plan.closed_form_error;
+  json["error_against_ledger"] = plan.closed_form->error;
   return json;
 }
 

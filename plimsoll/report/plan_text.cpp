@@ -190,25 +190,21 @@ std::string error_text(double error) {
 
 std::string closed_form_section(const Plan& plan, const TextStyle& style) {
   if (!plan.closed_form) return "";
-  const plan::ClosedFormPosts& posts = *plan.closed_form;
+  const plan::ClosedForm& form = *plan.closed_form;
   Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kWrap}});
   const auto add = [&](const char* name, double bytes, const std::string& meaning) {
     const std::int64_t whole = whole_bytes(bytes);
     table.row({name, bytes_text(whole), human_text(whole), meaning});
   };
-  const network::DType dtype = plan.job.recipe().compute;
-  const double c =
-      plan::activation_coefficient(plan.spec, plan.job.sequence, dtype, plan.job.backend);
-  add("P", posts.parameters, "e Psi");
-  add("G", posts.gradients, "e Psi");
-  add("O", posts.optimizer, "2 e Psi");
-  add("A", posts.activations,
-      fmt::format("e Psi + c B T D L e, c = {} = {:.2f}",
-                  plan::activation_law(plan.spec, plan.job.backend), c));
+  add("P", form.posts.parameters, form.parameters);
+  add("G", form.posts.gradients, form.gradients);
+  add("O", form.posts.optimizer, form.optimizer);
+  add("A", form.posts.activations, form.activations);
   table.rule();
-  add("sum", posts.total(), fmt::format("e = {} bytes", network::size_of(dtype)));
-  const std::string facts = fmt::format(", approximate, in bytes: its A is {} as_saved",
-                                        error_text(plan.closed_form_error));
+  add("sum", form.posts.total(),
+      fmt::format("e = {} bytes", network::size_of(plan.job.recipe().compute)));
+  const std::string facts = fmt::format(", approximate, in bytes: its A is {} {}",
+                                        error_text(form.error), form.compared_with);
   return heading("Closed form", facts, style) + table.text(style);
 }
 

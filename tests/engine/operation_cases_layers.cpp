@@ -83,6 +83,26 @@ std::vector<OperationCase> product_cases() {
             [=](const T& x) {
               return at::bmm(x.transpose(1, 2), weight(x, {4, 6, 5}));
             }),
+      unary("bmm of a broadcast gradient",
+            [=](const T& x) {
+              return at::bmm(x, weight(x, {4, 8, 20})).sum();
+            }),
+      unary("bmm of columns",
+            [=](const T& x) {
+              return at::bmm(x.slice(2, 0, 8, 2), weight(x, {4, 8, 40}).slice(1, 0, 8, 2));
+            }),
+      unary("mm of a broadcast gradient",
+            [=](const T& x) {
+              return at::mm(x.view({24, 8}), weight(x, {8, 5})).sum();
+            }),
+      unary("mm of a column",
+            [=](const T& x) {
+              return at::mm(x.view({24, 8}).slice(1, 0, 8, 2), weight(x, {4, 1}));
+            }),
+      unary("addmm of a broadcast gradient",
+            [=](const T& x) {
+              return at::addmm(weight(x, {5}), x.view({24, 8}), weight(x, {8, 5})).sum();
+            }),
       unary("baddbmm",
             [=](const T& x) {
               return at::baddbmm(weight(x, {4, 6, 5}), x, weight(x, {4, 8, 5}));

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -12,6 +13,7 @@
 #include <ATen/native/TypeProperties.h>
 
 #include "plimsoll/engine/dry/flavour.hpp"
+#include "plimsoll/engine/dry/product_copies.hpp"
 #include "plimsoll/engine/library/allocators.hpp"
 
 namespace plimsoll::engine::dry {
@@ -24,6 +26,8 @@ enum class Rule {
   kMean,         // over dimensions
   kLoss,         // a loss per element, then its sum or mean
   kNumberAfter,  // `self` is a number, and becomes a tensor after the result is made
+  kProduct,      // of matrices
+  kBatches,      // of batches of matrices
   kWideCopy,     // 16-bit results are computed in an fp32 copy
   kResize,
 };
@@ -35,25 +39,48 @@ struct NamedRule {
 };
 
 constexpr NamedRule kRules[] = {
-    {"add", "Tensor", Rule::kCasts},        {"add_", "Tensor", Rule::kCasts},
-    {"add", "out", Rule::kCasts},           {"sub", "Tensor", Rule::kCasts},
-    {"sub_", "Tensor", Rule::kCasts},       {"sub", "out", Rule::kCasts},
-    {"mul", "Tensor", Rule::kCasts},        {"mul_", "Tensor", Rule::kCasts},
-    {"mul", "out", Rule::kCasts},           {"div", "Tensor", Rule::kDivision},
-    {"div_", "Tensor", Rule::kDivision},    {"div", "out", Rule::kDivision},
-    {"maximum", "", Rule::kCasts},          {"minimum", "", Rule::kCasts},
-    {"pow", "Tensor_Tensor", Rule::kCasts}, {"pow", "Scalar", Rule::kNumberAfter},
-    {"eq", "Tensor", Rule::kCasts},         {"ne", "Tensor", Rule::kCasts},
-    {"lt", "Tensor", Rule::kCasts},         {"le", "Tensor", Rule::kCasts},
-    {"gt", "Tensor", Rule::kCasts},         {"ge", "Tensor", Rule::kCasts},
-    {"addcmul", "", Rule::kCasts},          {"addcmul_", "", Rule::kCasts},
-    {"addcdiv", "", Rule::kCasts},          {"addcdiv_", "", Rule::kCasts},
-    {"lerp", "Tensor", Rule::kCasts},       {"sum", "dim_IntList", Rule::kSum},
-    {"mean", "dim", Rule::kMean},           {"mse_loss", "", Rule::kLoss},
-    {"smooth_l1_loss", "", Rule::kLoss},    {"gather", "", Rule::kWideCopy},
-    {"scatter", "src", Rule::kWideCopy},    {"scatter", "value", Rule::kWideCopy},
-    {"scatter_add", "", Rule::kWideCopy},   {"scatter_", "src", Rule::kWideCopy},
-    {"scatter_", "value", Rule::kWideCopy}, {"scatter_add_", "", Rule::kWideCopy},
+    {"add", "Tensor", Rule::kCasts},
+    {"add_", "Tensor", Rule::kCasts},
+    {"add", "out", Rule::kCasts},
+    {"sub", "Tensor", Rule::kCasts},
+    {"sub_", "Tensor", Rule::kCasts},
+    {"sub", "out", Rule::kCasts},
+    {"mul", "Tensor", Rule::kCasts},
+    {"mul_", "Tensor", Rule::kCasts},
+    {"mul", "out", Rule::kCasts},
+    {"div", "Tensor", Rule::kDivision},
+    {"div_", "Tensor", Rule::kDivision},
+    {"div", "out", Rule::kDivision},
+    {"maximum", "", Rule::kCasts},
+    {"minimum", "", Rule::kCasts},
+    {"pow", "Tensor_Tensor", Rule::kCasts},
+    {"pow", "Scalar", Rule::kNumberAfter},
+    {"eq", "Tensor", Rule::kCasts},
+    {"ne", "Tensor", Rule::kCasts},
+    {"lt", "Tensor", Rule::kCasts},
+    {"le", "Tensor", Rule::kCasts},
+    {"gt", "Tensor", Rule::kCasts},
+    {"ge", "Tensor", Rule::kCasts},
+    {"addcmul", "", Rule::kCasts},
+    {"addcmul_", "", Rule::kCasts},
+    {"addcdiv", "", Rule::kCasts},
+    {"addcdiv_", "", Rule::kCasts},
+    {"lerp", "Tensor", Rule::kCasts},
+    {"sum", "dim_IntList", Rule::kSum},
+    {"mean", "dim", Rule::kMean},
+    {"mse_loss", "", Rule::kLoss},
+    {"smooth_l1_loss", "", Rule::kLoss},
+    {"gather", "", Rule::kWideCopy},
+    {"scatter", "src", Rule::kWideCopy},
+    {"scatter", "value", Rule::kWideCopy},
+    {"scatter_add", "", Rule::kWideCopy},
+    {"scatter_", "src", Rule::kWideCopy},
+    {"scatter_", "value", Rule::kWideCopy},
+    {"scatter_add_", "", Rule::kWideCopy},
+    {"mm", "", Rule::kProduct},
+    {"addmm", "", Rule::kProduct},
+    {"bmm", "", Rule::kBatches},
+    {"baddbmm", "", Rule::kBatches},
     {"resize_", "", Rule::kResize},
 };
 
@@ -201,6 +228,15 @@ void reduce_loss(const at::Tensor& self, std::int64_t how, const at::Tensor& res
   how == at::Reduction::Mean ? divided_sum_into(all, result) : sum_into(all, result);
 }
 
+// The two matrices (or batches) of a product; an addend comes before them.
+std::pair<at::Tensor, at::Tensor> operands(const Arguments& arguments) {
+  std::vector<at::Tensor> tensors;
+  for (const c10::IValue& value : arguments.values()) {
+    if (value.isTensor()) tensors.push_back(value.toTensor());
+  }
+  return {tensors[tensors.size() - 2], tensors.back()};
+}
+
 void copy_wide(const at::Tensor& result) {
   if (!at::isReducedFloatingType(result.scalar_type())) return;
   const at::Tensor wide = empty_like_as(result, at::kFloat);
@@ -220,6 +256,11 @@ std::function<void(const at::Tensor&)> action_after(Rule rule, const Arguments& 
       return [type = arguments["self"].toScalar().type()](const Tensor& result) {
         make_number(type, result);
       };
+    case Rule::kProduct:
+    case Rule::kBatches:
+      return [of = operands(arguments),
+              copy = rule == Rule::kProduct ? copy_operands : copy_batched_operands](
+                 const Tensor& result) { copy(of.first, of.second, result); };
     case Rule::kWideCopy:
       return copy_wide;
     case Rule::kCasts:

@@ -72,6 +72,20 @@ Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
 
 Tensor isnan(const Tensor& x) { return at::empty_like(x, x.options().dtype(at::kBool)); }
 
+Tensor prelu(const Tensor& x, const Tensor& weight) { return elementwise(x, weight); }
+
+std::tuple<Tensor, Tensor> prelu_backward(const Tensor& gradient, const Tensor& x, const Tensor&) {
+  Tensor dx = elementwise(gradient, x);
+  return {std::move(dx), elementwise(gradient, x)};
+}
+
+// There are no values: equal is what shares memory. nn::MultiheadAttention asks, to find out
+// whether it attends to itself.
+bool equal(const Tensor& a, const Tensor& b) {
+  return a.is_alias_of(b) && a.sizes() == b.sizes() && a.strides() == b.strides() &&
+         a.storage_offset() == b.storage_offset();
+}
+
 Tensor flip(const Tensor& x, at::IntArrayRef) { return at::empty_like(x); }
 
 Tensor roll(const Tensor& x, c10::SymIntArrayRef, at::IntArrayRef) { return at::empty_like(x); }
@@ -105,6 +119,9 @@ void register_elementwise_kernels(torch::Library& meta) {
   add_if_missing(meta, "logical_not.out", TORCH_FN(logical_not_out));
   add_if_missing(meta, "where.self", TORCH_FN(where));
   add_if_missing(meta, "where.self_out", TORCH_FN(where_out));
+  add_if_missing(meta, "_prelu_kernel", TORCH_FN(prelu));
+  add_if_missing(meta, "_prelu_kernel_backward", TORCH_FN(prelu_backward));
+  add_if_missing(meta, "equal", TORCH_FN(equal));
   add_if_missing(meta, "native_dropout", TORCH_FN(native_dropout));
   add_if_missing(meta, "native_dropout_backward", TORCH_FN(native_dropout_backward));
   add_if_missing(meta, "isnan", TORCH_FN(isnan));

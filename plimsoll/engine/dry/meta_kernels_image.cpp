@@ -2,8 +2,8 @@
 //
 // [Note: Convolution on the CPU]
 // libtorch's CPU has two ways for plain 2-d convolutions, and both need copies:
-//   blocked:  oneDNN, for fp32 with several images or one large one: copies with channels in blocks,
-//             results copied back;
+//   blocked:  oneDNN, for fp32 with several images or one large one: copies with channels in
+//             blocks, results copied back;
 //   unfolded: one matrix product with the image unfolded into its windows. Always taken when oneDNN
 //             is switched off.
 // oneDNN decides by itself how many channels a block has. Its copies were compared for kernels of

@@ -1,6 +1,7 @@
 // Nodes of the backward graph, saved tensors and checkpoint frames.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <new>
@@ -114,6 +115,7 @@ struct Node {
   std::uint8_t dim = 0;
   std::uint8_t dim2 = 0;
   std::uint8_t layouts = 0;  // of a product's operands
+  std::array<std::int64_t, 2> square{};  // queries and keys of a product inside attention
 
   // Scratch of a backward pass.
   bool visited = false;

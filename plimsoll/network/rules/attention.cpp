@@ -179,7 +179,7 @@ Tensor probabilities(Autograd& a, const Tensor& scaled_q, const Tensor& k, bool 
   Tensor scores;
   {
     const Tensor scaled_k = mul_number(a, transpose(a, k, 2, 3));
-    scores = matmul4(a, scaled_q, scaled_k);
+    scores = matmul4(a, scaled_q, scaled_k, {scaled_q.size(2), k.size(2)});
   }
   add_mask(a, scores);
   scores = safe_softmax(a, scores);
@@ -199,7 +199,7 @@ Tensor math(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, bool
   const Tensor all_v = group > 1 ? repeat_heads(a, wide_v, group) : wide_v;
   const Tensor weights = probabilities(a, scaled_q, all_k, with_dropout);
   const Tensor second_result = to(a, weights, dtype);  // dropped by the caller
-  return to(a, matmul4(a, weights, all_v), dtype);
+  return to(a, matmul4(a, weights, all_v, {q.size(2), k.size(2)}), dtype);
 }
 
 }  // namespace

@@ -94,11 +94,19 @@ void addmm_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   if (node.wants(0)) out[0] = in[0];
 }
 
-void count_bmm(Autograd& a, const Dims& x, std::int64_t columns) {
-  const std::int64_t pairs = checked_mul(checked_mul(x[0], x[1]), x[2]);
-  const std::int64_t flops = checked_mul(2 * columns, pairs);
+// The conventions say what attention needs, whichever kernel computes the whole square.
+void count_bmm(Autograd& a, const Dims& x, std::int64_t columns, const AttentionSquare& square) {
+  const std::int64_t flops =
+      checked_mul(checked_mul(2 * columns, x[0]), checked_mul(x[1], x[2]));
+  if (square.queries == 0) {
+    a.flops.matmul = checked_add(a.flops.matmul, flops);
+    return;
+  }
+  const std::int64_t pairs = checked_mul(square.queries, square.keys);
+  const std::int64_t seen = pairs - checked_mul(square.queries, square.queries - 1) / 2;
   a.flops.attention_full = checked_add(a.flops.attention_full, flops);
-  a.flops.attention_exact = checked_add(a.flops.attention_exact, flops);
+  a.flops.attention_exact =
+      checked_add(a.flops.attention_exact, checked_mul(flops / pairs, seen));
 }
 
 // One step of a batched product: which operands are copied, and how often.
@@ -115,10 +123,10 @@ void copy_batch_operands(Autograd& a, std::int64_t batches, const Matrix& x, con
 }
 
 Tensor batched_product(Autograd& a, const Tensor& x, const Tensor& y, bool transpose_x,
-                       bool transpose_y) {
+                       bool transpose_y, const AttentionSquare& square) {
   const Matrix left = transpose_x ? matrix_of(x, 1).transposed() : matrix_of(x, 1);
   const Matrix right = transpose_y ? matrix_of(y, 1).transposed() : matrix_of(y, 1);
-  count_bmm(a, {x.size(0), left.rows, left.columns}, right.columns);
+  count_bmm(a, {x.size(0), left.rows, left.columns}, right.columns, square);
   Tensor out = a.empty({x.size(0), left.rows, right.columns}, x.dtype());
   copy_batch_operands(a, x.size(0), left, right, x.dtype());
   return out;
@@ -127,8 +135,9 @@ Tensor batched_product(Autograd& a, const Tensor& x, const Tensor& y, bool trans
 void bmm_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor y = a.unpack(node, kRight);
   const Tensor x = a.unpack(node, kLeft);
-  if (node.wants(1)) out[1] = batched_product(a, x, in[0], true, false);
-  if (node.wants(0)) out[0] = batched_product(a, in[0], y, false, true);
+  const AttentionSquare square{node.square[0], node.square[1]};
+  if (node.wants(1)) out[1] = batched_product(a, x, in[0], true, false, square);
+  if (node.wants(0)) out[0] = batched_product(a, in[0], y, false, true, square);
 }
 
 }  // namespace
@@ -155,11 +164,12 @@ Tensor addmm(Autograd& a, const Tensor& bias, const Tensor& x, const Tensor& y) 
   return a.attach(node, out);
 }
 
-Tensor bmm(Autograd& a, const Tensor& x, const Tensor& y) {
+Tensor bmm(Autograd& a, const Tensor& x, const Tensor& y, const AttentionSquare& square) {
   const Ref<Node> node = a.record("Bmm", bmm_backward, {&x, &y});
   if (node && node->wants(0)) a.save_input(*node, kRight, y);
   if (node && node->wants(1)) a.save_input(*node, kLeft, x);
-  Tensor out = batched_product(a, x, y, false, false);
+  if (node) node->square = {square.queries, square.keys};
+  Tensor out = batched_product(a, x, y, false, false, square);
   return a.attach(node, out);
 }
 
@@ -251,12 +261,12 @@ Tensor kept_linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& 
   return a.attach(node, out);
 }
 
-Tensor matmul4(Autograd& a, const Tensor& x, const Tensor& y) {
+Tensor matmul4(Autograd& a, const Tensor& x, const Tensor& y, const AttentionSquare& square) {
   const Dims batch{x.size(0), x.size(1)};
   const std::int64_t n = checked_mul(batch[0], batch[1]);
   const Tensor x3 = reshape(a, expand(a, x, x.shape()), {n, x.size(2), x.size(3)});
   const Tensor y3 = reshape(a, expand(a, y, y.shape()), {n, y.size(2), y.size(3)});
-  return unsafe_view(a, bmm(a, x3, y3), {batch[0], batch[1], x.size(2), y.size(3)});
+  return unsafe_view(a, bmm(a, x3, y3, square), {batch[0], batch[1], x.size(2), y.size(3)});
 }
 
 }  // namespace plimsoll::network::rules

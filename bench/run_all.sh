@@ -1,0 +1,63 @@
+#!/bin/sh
+# Runs all benchmarks and prints their tables on stdout; progress goes to stderr.
+#
+#   bench/run_all.sh           about ten minutes
+#   bench/run_all.sh --long    also 3,000 random jobs: planner against libtorch, event by event
+#
+# A figure that misses its goal prints OVER and is no failure. Exit 1 when something fails to run.
+#
+# Environment:
+#   PLIMSOLL_BUILD   build folder of the preset bench (default: build/bench)
+#   PLIMSOLL_PYTHON  a Python with torch and numpy, for the peers (default: .venv/bin/python)
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
+build=${PLIMSOLL_BUILD:-$root/build/bench}
+PLIMSOLL_PYTHON=${PLIMSOLL_PYTHON:-$root/.venv/bin/python}
+OMP_NUM_THREADS=1
+MKL_NUM_THREADS=1
+export PLIMSOLL_PYTHON OMP_NUM_THREADS MKL_NUM_THREADS
+
+long=no
+case ${1:-} in
+--long) long=yes ;;
+'') ;;
+*)
+    sed -n '2,/^$/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+esac
+
+say() { printf 'bench: %s\n' "$*" >&2; }
+
+failed=''
+# part NAME COMMAND...
+part() {
+    name=$1
+    shift
+    say "$name"
+    "$@" || failed="$failed $name"
+}
+
+[ -x "$build/bin/planner_bench" ] || {
+    say "no benchmarks in $build; build them with: cmake --preset bench && cmake --build --preset bench"
+    exit 1
+}
+say "libtorch of $build, Python $PLIMSOLL_PYTHON, load $(cut -d' ' -f1-3 /proc/loadavg)"
+
+part planner "$build/bin/planner_bench"
+part dry-run "$build/bin/dry_bench"
+part optimizer "$build/bin/train_bench" optimizer
+part meter "$build/bin/train_bench" meter
+part training-10M "$build/bin/train_bench" small
+part training-124M "$build/bin/train_bench" large
+if [ $long = yes ]; then
+    cd "$root"
+    part random-jobs env PLIMSOLL_JOBS=3000 "$build/bin/test_differential"
+fi
+
+[ -z "$failed" ] || {
+    say "failed:$failed"
+    exit 1
+}
+say done

@@ -1,0 +1,14 @@
+// Tells when a leaf's gradient is complete in a backward pass.
+#pragma once
+
+#include <functional>
+
+#include "plimsoll/engine/torch.hpp"
+
+namespace plimsoll::engine {
+
+// From now on `hook(leaf)` is called after each accumulation into leaf.grad(), once per backward pass,
+// on the thread of that pass. Replaces an earlier hook of the same leaf.
+void on_gradient(const at::Tensor& leaf, std::function<void(const at::Tensor& leaf)> hook);
+
+}  // namespace plimsoll::engine
