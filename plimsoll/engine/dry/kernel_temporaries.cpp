@@ -28,6 +28,7 @@ enum class Rule {
   kNumberAfter,  // `self` is a number, and becomes a tensor after the result is made
   kProduct,      // of matrices
   kBatches,      // of batches of matrices
+  kRows,         // the first tensor is read as contiguous rows, or copied
   kWideCopy,     // 16-bit results are computed in an fp32 copy
   kResize,
 };
@@ -81,6 +82,8 @@ constexpr NamedRule kRules[] = {
     {"addmm", "", Rule::kProduct},
     {"bmm", "", Rule::kBatches},
     {"baddbmm", "", Rule::kBatches},
+    {"_log_softmax", "", Rule::kRows},
+    {"_log_softmax_backward_data", "", Rule::kRows},
     {"resize_", "", Rule::kResize},
 };
 
@@ -261,6 +264,10 @@ std::function<void(const at::Tensor&)> action_after(Rule rule, const Arguments& 
       return [of = operands(arguments),
               copy = rule == Rule::kProduct ? copy_operands : copy_batched_operands](
                  const Tensor& result) { copy(of.first, of.second, result); };
+    case Rule::kRows:
+      return [of = arguments.values()[0].toTensor()](const Tensor&) {
+        if (!of.is_contiguous()) scratch(of.numel() * static_cast<std::int64_t>(of.element_size()));
+      };
     case Rule::kWideCopy:
       return copy_wide;
     case Rule::kCasts:
