@@ -1,18 +1,19 @@
 // The dry run of a large model (a step on libtorch's meta device, every event recorded) against one
 // step of the same architecture under Python's FakeTensorMode.
-#include <fmt/format.h>
-
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "bench/harness.hpp"
-#include "bench/paced_peer.hpp"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "plimsoll/engine/run/recorded_run.hpp"
 #include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/network/families/families.hpp"
+
+#include "bench/harness.hpp"
+#include "bench/paced_peer.hpp"
 
 namespace {
 

@@ -1,12 +1,14 @@
 #include "bench/harness.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include "plimsoll/base/number_text.hpp"
 
 namespace plimsoll::bench {
 namespace {
@@ -30,9 +32,10 @@ std::size_t samples_outside(std::size_t n) {
   return k;
 }
 
-// Four significant digits, without an exponent.
+// Four significant digits, large integers whole.
 std::string digits(double value) {
   if (value == 0) return "0";
+  if (std::fabs(value) >= 1e6) return grouped(std::llround(value));
   const int whole = static_cast<int>(std::floor(std::log10(std::fabs(value)))) + 1;
   return fmt::format("{:.{}f}", value, std::clamp(4 - whole, 0, 6));
 }
@@ -76,9 +79,7 @@ Elapsed now() {
 
 namespace {
 
-double on(Clock clock, const Elapsed& time) {
-  return clock == Clock::kWall ? time.wall : time.cpu;
-}
+double on(Clock clock, const Elapsed& time) { return clock == Clock::kWall ? time.wall : time.cpu; }
 
 Summary summary_of(Clock clock, const std::vector<Elapsed>& times) {
   std::vector<double> samples;
@@ -95,6 +96,12 @@ Summary Pairs::ratio(Clock clock) const {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(on(clock, a[i]) / on(clock, b[i]));
   return summarise(std::move(ratios));
+}
+
+Summary Pairs::difference(Clock clock) const {
+  std::vector<double> rests;
+  for (std::size_t i = 0; i < a.size(); ++i) rests.push_back(on(clock, a[i]) - on(clock, b[i]));
+  return summarise(std::move(rests));
 }
 
 Report::Report(std::string title)
@@ -117,7 +124,9 @@ void Report::add(const std::string& what, const Summary& s, double factor, const
               one ? "" : fmt::format("{} .. {}", digits(s.low * factor), digits(s.high * factor)),
               one ? "" : digits(s.mad * factor), one ? "" : digits(s.least * factor),
               one ? "" : fmt::format("{}", s.runs), unit, text_of(goal),
-              !judges ? "" : holds(goal, judged * factor) ? "ok" : "OVER"});
+              !judges                        ? ""
+              : holds(goal, judged * factor) ? "ok"
+                                             : "OVER"});
 }
 
 void Report::row(const std::string& what, const Summary& summary, double factor,

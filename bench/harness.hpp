@@ -18,7 +18,7 @@ namespace plimsoll::bench {
 
 struct Summary {
   double median = 0;
-  double low = 0;   // the 95 % interval of the median
+  double low = 0;  // the 95 % interval of the median
   double high = 0;
   double mad = 0;
   double least = 0;
@@ -64,7 +64,8 @@ struct Pairs {
 
   Summary first(Clock clock) const;
   Summary second(Clock clock) const;
-  Summary ratio(Clock clock) const;  // a / b [Note: Figures of a benchmark]
+  Summary ratio(Clock clock) const;       // a / b [Note: Figures of a benchmark]
+  Summary difference(Clock clock) const;  // a - b, likewise
 };
 
 // Runs `one` and `other` in pairs, the order within a pair alternating. Both return their Elapsed.

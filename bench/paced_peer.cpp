@@ -1,15 +1,15 @@
 #include "bench/paced_peer.hpp"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdexcept>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 namespace plimsoll::bench {
 namespace {

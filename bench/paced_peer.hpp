@@ -5,9 +5,10 @@
 // at the end of its input it prints one line of JSON and ends. Its stderr is ours.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "bench/harness.hpp"
 

@@ -1,20 +1,21 @@
 // How fast the planner is: a walk in memory, and `plimsoll plan` as a process.
+#include <cstdio>
+#include <exception>
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <filesystem>
 #include <spawn.h>
+#include <stdexcept>
+#include <string>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <exception>
-#include <filesystem>
-#include <stdexcept>
-#include <string>
+#include <fmt/format.h>
 
-#include "bench/harness.hpp"
 #include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/network/families/families.hpp"
 #include "plimsoll/plan/walk.hpp"
+
+#include "bench/harness.hpp"
 
 namespace {
 
@@ -52,14 +53,12 @@ void walks(Report& report, const network::NetworkSpec& spec, plan::Backend backe
     if (sink.peak(0).bytes == 0) throw std::logic_error("a walk without bytes");
   };
   std::size_t events = 0;
-  const auto recorded_walk = [&] {
-    events = plan::walk_timeline(net, job, fresh).events.size();
-  };
+  const auto recorded_walk = [&] { events = plan::walk_timeline(net, job, fresh).events.size(); };
   const Summary light = repeat(20, 300, Clock::kCpu, [&] { light_walk(reused); });
   const Summary first = repeat(5, 100, Clock::kCpu, [&] { light_walk(fresh); });
   const Summary recorded = repeat(5, 100, Clock::kCpu, recorded_walk);
-  const Summary build = repeat(5, 100, Clock::kCpu,
-                               [&] { network::build_network(spec, job.build_options()); });
+  const Summary build =
+      repeat(5, 100, Clock::kCpu, [&] { network::build_network(spec, job.build_options()); });
   report.row(fmt::format("walk, peak only, {}", facts), light, 1e3, "ms", at_most(2));
   report.row("  the same in fresh memory", first, 1e3, "ms");
   report.row(fmt::format("  recorded, {} events", events), recorded, 1e3, "ms", at_most(10));

@@ -17,7 +17,7 @@ INIT   per named parameter: seed = FNV-1a 32 bit of the name's bytes (h=21661362
 TOKENS stream position j (uint64): k = j % 3; b = splitmix64(j/3 + 12345) % V; token = b if k==0, t1=(b*5+7)%V if k==1, (t1*5+7)%V if k==2.
        step t (from 0), global batch row g (0..G-1), column c (0..seq): j = (t*G + g)*(seq+1) + c.  inputs = columns 0..seq-1, targets = columns 1..seq.
        rank r of N owns rows r*G/N .. (r+1)*G/N-1.   loss = mean over all G*seq targets; gradients are averaged over ranks.
-GPT    x = wte[tok] + wpe[pos]; per block: x += proj(attn(ln1(x))); x += mlp.proj(gelu_exact(mlp.fc(ln2(x)))); logits = ln_f(x) @ wte^T.
+GPT    x = wte[tok] + wpe[pos], both looked up; per block: x += proj(attn(ln1(x))); x += mlp.proj(gelu_exact(mlp.fc(ln2(x)))); logits = ln_f(x) @ wte^T.
        names: wte.weight [V,d], wpe.weight [seq,d], blocks.{i}.ln1.weight, .ln1.bias, .attn.qkv.weight [3d,d] (rows: q, k, v; each h heads x hd), .attn.proj.weight [d,d],
        .ln2.weight, .ln2.bias, .mlp.fc.weight [4d,d], .mlp.proj.weight [d,4d], ln_f.weight, ln_f.bias. No biases in linears. LayerNorm eps 1e-5. SDPA causal, scale 1/sqrt(hd).
 LLAMA  x = tok.weight[tok]; per block: x += wo(attn(rope(wq h), rope(wk h), wv h)), h = norm1(x); x += w2(silu(w1 h) * w3 h), h = norm2(x); logits = head(norm(x)).
@@ -96,7 +96,7 @@ def main():
         def __init__(s):
             super().__init__(); s.wte = nn.Embedding(V, d); s.wpe = nn.Embedding(T, d); s.blocks = nn.ModuleList(Block() for _ in range(a.layers)); s.ln_f = nn.LayerNorm(d)
         def forward(s, tok, tgt):
-            x = s.wte(tok) + s.wpe.weight
+            x = s.wte(tok) + s.wpe(torch.arange(T))
             for b in s.blocks: x = ckpt(b, x, use_reentrant=False) if a.checkpoint == "block" else b(x)
             return F.cross_entropy(F.linear(s.ln_f(x), s.wte.weight).view(-1, V).to(dt), tgt.view(-1))
     class RMS(nn.Module):
@@ -194,7 +194,7 @@ def main():
         with profile(activities=[ProfilerActivity.CPU], profile_memory=True, record_shapes=True) as prof: step(a.steps)
         ev = prof.profiler.kineto_results.events(); cur = peak = 0
         for e in sorted((e for e in ev if e.name() == "[memory]"), key=lambda e: e.start_ns()): cur += e.nbytes(); peak = max(peak, cur)
-        out["step_alloc_peak_MiB"] = round(peak / 2**20, 2); out["peak_MiB"] = round((peak + resident) / 2**20, 2)
+        out["step_alloc_peak_MiB"] = round(peak / 2**20, 2); out["peak_MiB"] = round((peak + resident) / 2**20, 2); out["peak_bytes"] = peak + resident
         comm = {}
         for e in ev:
             if e.name().startswith("gloo:"):

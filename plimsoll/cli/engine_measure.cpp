@@ -56,24 +56,34 @@ Column run_column(const network::Network& net, const plan::Job& job, std::int32_
   return column;
 }
 
-// Why figures may differ, when it is known.
-std::string known_cause(const plan::Job& job) {
-  if (!engine::is_known_libtorch()) {
-    return fmt::format("libtorch {}: the facts describe {}", engine::libtorch_version(),
-                       network::kKnownLibtorch);
+// Why figures of a kind may differ, when it is known.
+class Causes {
+ public:
+  Causes(const plan::Job& job, bool reference_kernels) : job_(job), reference_(reference_kernels) {}
+
+  // Transients are peaks and numbers of allocations; what is left at a phase's end is none.
+  std::string of(bool transient) const {
+    if (!engine::is_known_libtorch()) {
+      return fmt::format("libtorch {}: the facts describe {}", engine::libtorch_version(),
+                         network::kKnownLibtorch);
+    }
+    if (!transient) return "";
+    const bool narrow = network::size_of(job_.recipe().compute) == 2;
+    if (narrow && engine::cpu_multiplies_bf16() && !reference_) {
+      return "oneDNN's scratch for 16-bit products on this processor";
+    }
+    return job_.threads > 1 ? "scratch of worker threads, whose number varies" : "";
   }
-  const bool narrow = network::size_of(job.recipe().compute) == 2;
-  if (narrow && engine::cpu_multiplies_bf16() && !engine::use_reference_kernels()) {
-    return "oneDNN's scratch for 16-bit products on this processor";
-  }
-  if (job.threads > 1) return "scratch of worker threads, whose number varies";
-  return "";
-}
+
+ private:
+  const plan::Job& job_;
+  const bool reference_;
+};
 
 class Rows {
  public:
-  Rows(const Column& calculated, const Column& dry, const Column& measured, std::string cause)
-      : calculated_(calculated), dry_(dry), measured_(measured), cause_(std::move(cause)) {}
+  Rows(const Column& calculated, const Column& dry, const Column& measured, const Causes& causes)
+      : calculated_(calculated), dry_(dry), measured_(measured), causes_(causes) {}
 
   std::vector<report::ReconciliationRow> build(std::int32_t steps) {
     add_phases(0, "first");
@@ -95,7 +105,9 @@ class Rows {
     report::ReconciliationRow row = make_row(std::move(line), *calculated, dry, measured, "", unit);
     // A dry run that differs is as much a difference as a measurement that does.
     if (dry && *dry != *calculated && row.difference == 0) row.difference = *dry - *calculated;
-    if (row.difference && *row.difference != 0) row.cause = cause_;
+    const bool transient = row.line.ends_with("peak") || row.line.ends_with("allocations") ||
+                           row.line.starts_with("peak");
+    if (row.difference && *row.difference != 0) row.cause = causes_.of(transient);
     rows_.push_back(std::move(row));
   }
 
@@ -151,17 +163,21 @@ class Rows {
   const Column& calculated_;
   const Column& dry_;
   const Column& measured_;
-  const std::string cause_;
+  const Causes& causes_;
   std::vector<report::ReconciliationRow> rows_;
 };
 
 report::Reconciliation reconcile_network(const network::Network& net, const plan::Job& job,
-                                         const MeasureOptions& options, Progress& progress) {
+                                         const MeasureOptions& options, const Causes& causes,
+                                         Progress& progress) {
   report::Reconciliation result;
   progress.update("calculating");
   const Column calculated = calculated_column(net, job, options.steps);
   progress.update("dry run on the meta device");
   const Column dry = run_column(net, job, options.steps, at::kMeta);
+  if (!dry.phases) {
+    result.dry_reason = "phases of a CUDA run: the scratch of its kernels is not known";
+  }
   Column measured;
   if (const auto reason = no_measurement(job)) {
     result.measured_reason = *reason;
@@ -169,7 +185,7 @@ report::Reconciliation reconcile_network(const network::Network& net, const plan
     progress.update(fmt::format("measuring {} steps", options.steps));
     measured = run_column(net, job, options.steps, at::kCPU);
   }
-  result.rows = Rows(calculated, dry, measured, known_cause(job)).build(options.steps);
+  result.rows = Rows(calculated, dry, measured, causes).build(options.steps);
   return result;
 }
 
@@ -178,9 +194,9 @@ report::Reconciliation reconcile_network(const network::Network& net, const plan
 Result<report::Reconciliation> reconcile(const network::NetworkSpec& spec, const plan::Job& job,
                                          const MeasureOptions& options, Progress& progress) {
   return guarded<report::Reconciliation>([&] {
-    prepare_library(job);
+    const Causes causes(job, prepare_library(job));
     const network::Network net = network::build_network(spec, job.build_options());
-    return reconcile_network(net, job, options, progress);
+    return reconcile_network(net, job, options, causes, progress);
   });
 }
 

@@ -30,7 +30,7 @@ Dims contiguous_strides(const Dims& shape) {
   std::int64_t step = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
     strides[i] = step;
-    step *= std::max<std::int64_t>(shape[i], 1);
+    step = checked_mul(step, std::max<std::int64_t>(shape[i], 1));
   }
   return strides;
 }
@@ -96,7 +96,7 @@ ViewStrides view_strides(const Dims& shape, const Dims& strides, const Dims& new
 Dims resolve(const Dims& wanted, const Dims& shape) {
   std::int64_t known = 1;
   for (std::int64_t d : wanted) {
-    if (d != -1) known *= d;
+    if (d != -1) known = checked_mul(known, d);
   }
   Dims result = wanted;
   for (std::size_t i = 0; i < result.size(); ++i) {

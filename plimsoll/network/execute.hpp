@@ -24,8 +24,8 @@ class Execution {
   using Tensor = typename Backend::Tensor;
   using Values = std::vector<Tensor>;  // by ValueId
 
-  // `values` holds parameters, inputs and buffers, and must outlive every backward pass of what is
-  // executed: reruns of checkpointed regions use its slots again.
+  // `values` holds parameters, inputs and buffers. All three and this object must outlive every
+  // backward pass of what is executed: reruns of checkpointed regions use them again.
   Execution(const Network& network, Backend& backend, Values& values)
       : network_(network), backend_(backend), values_(values) {}
 

@@ -2,7 +2,7 @@
 // saved tensors, the timeline and the run itself all follow.
 //
 // A flat list of operations over values. Built by code that reads like a forward function (Builder);
-// interpreted by execute() with two backends: the model of autograd (plan) and libtorch (engine).
+// interpreted by Execution with two backends: the model of autograd (plan) and libtorch (engine).
 #pragma once
 
 #include <cstdint>

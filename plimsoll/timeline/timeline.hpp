@@ -13,7 +13,7 @@ namespace plimsoll::timeline {
 enum class EventKind : std::uint8_t { kAllocate, kRelease, kRetag, kBeginPhase, kEndPhase };
 
 struct Event {
-  std::int64_t bytes = 0;  // of the block; always positive
+  std::int64_t bytes = 0;  // of the block, positive; 0 for borders of phases
   BlockId block = 0;
   OperationId operation = 0;
   EventKind kind = EventKind::kAllocate;

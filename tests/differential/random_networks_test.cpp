@@ -1,4 +1,5 @@
-// 2,000 random networks of single operations, calculated against measured, event by event.
+// 2,000 random networks of single operations, calculated against measured and dry-run, event
+// by event.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -9,7 +10,7 @@
 namespace plimsoll {
 namespace {
 
-std::string run(std::uint64_t seed, network::DType dtype) {
+std::string run(std::uint64_t seed, network::DType dtype, at::Device device) {
   tests::RandomNetworkOptions options;
   options.dtype = dtype;
   options.operations = 1 + seed % 17;
@@ -21,12 +22,12 @@ std::string run(std::uint64_t seed, network::DType dtype) {
   job.precision = dtype == network::DType::kFloat32    ? plan::Precision::kFp32
                   : dtype == network::DType::kBFloat16 ? plan::Precision::kBf16
                                                        : plan::Precision::kFp64;
-  return tests::text_of(tests::calculated_against(net, job, at::kCPU));
+  return tests::text_of(tests::calculated_against(net, job, device));
 }
 
 }  // namespace
 
-TEST_CASE("2,000 random networks agree with libtorch event by event") {
+TEST_CASE("2,000 random networks agree with libtorch, measured and dry, event by event") {
   tests::prepare_library();
   const char* only = std::getenv("PLIMSOLL_SEED");
   const std::uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 0;
@@ -35,7 +36,8 @@ TEST_CASE("2,000 random networks agree with libtorch event by event") {
                                   network::DType::kFloat32, network::DType::kFloat64};
   for (std::uint64_t seed = first; seed < last; ++seed) {
     CAPTURE(seed);
-    CHECK(run(seed, kDtypes[seed % kDtypes.size()]) == "equal");
+    CHECK(run(seed, kDtypes[seed % kDtypes.size()], at::kCPU) == "equal");
+    CHECK(run(seed, kDtypes[seed % kDtypes.size()], at::kMeta) == "equal");
   }
 }
 

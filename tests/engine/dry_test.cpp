@@ -155,7 +155,35 @@ GptShape small_gpt() {
   return {.width = 64, .layers = 2, .heads = 4, .vocabulary = 100, .sequence = 32};
 }
 
-// --- modules -------------------------------------------------------------------------------------
+// --- modules of torch::nn ------------------------------------------------------------------------
+
+class ResidualImpl : public torch::nn::Module {
+ public:
+  explicit ResidualImpl(std::int64_t channels) {
+    const auto options = torch::nn::Conv2dOptions(channels, channels, 3).padding(1).bias(false);
+    first_ = register_module("first", torch::nn::Conv2d(options));
+    norm1_ = register_module("norm1", torch::nn::BatchNorm2d(channels));
+    second_ = register_module("second", torch::nn::Conv2d(options));
+    norm2_ = register_module("norm2", torch::nn::BatchNorm2d(channels));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    return at::relu(x + norm2_(second_(at::relu(norm1_(first_(x))))));
+  }
+
+ private:
+  torch::nn::Conv2d first_{nullptr}, second_{nullptr};
+  torch::nn::BatchNorm2d norm1_{nullptr}, norm2_{nullptr};
+};
+TORCH_MODULE(Residual);
+
+at::Tensor loss_of_images(const at::Tensor& x) {
+  using namespace torch::nn;
+  Sequential model(Conv2d(Conv2dOptions(3, 16, 3).padding(1)), BatchNorm2d(16), ReLU(),
+                   MaxPool2d(2), Residual(16), AdaptiveAvgPool2d(1), Flatten(), Linear(16, 10));
+  return functional::cross_entropy(model->forward(x), torch::zeros({x.size(0)}, torch::kLong));
+}
+
+// --- building -------------------------------------------------------------------------------------
 
 std::int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -244,6 +272,45 @@ TEST_CASE("training steps of a Llama leave the same events") {
   check_network<Llama>("llama", shape);
   shape.norm = RmsForm::kLibtorch;
   check_network<Llama>("llama with libtorch's norm", shape);
+}
+
+TEST_CASE("training steps of torch::nn modules leave the same events") {
+  using namespace torch::nn;
+  const auto check = [](const char* name, const std::function<at::Tensor()>& loss) {
+    check_same_events(name, [&](Meter&) { loss().backward(); });
+  };
+  const at::DimVector words{5, 2, 32};
+  check("residual network", [] { return loss_of_images(torch::ones({4, 3, 16, 16})); });
+  check("encoder layer", [&] {
+    TransformerEncoderLayer layer(TransformerEncoderLayerOptions(32, 4).dim_feedforward(64));
+    return layer(torch::ones(words)).sum();
+  });
+  check("encoder and decoder", [&] {
+    Transformer model(TransformerOptions(32, 4, 1, 1).dim_feedforward(64));
+    const at::Tensor x = torch::ones(words);
+    return model(x, x).sum();
+  });
+  check("attention layer", [&] {
+    MultiheadAttention layer(32, 4);
+    const at::Tensor x = torch::ones(words);
+    return std::get<0>(layer(x, x, x)).sum();
+  });
+}
+
+TEST_CASE("gradients of gradients and kept graphs leave the same events") {
+  check_same_events("gradient penalty", [](Meter&) {
+    torch::nn::Linear linear(8, 8);
+    const at::Tensor x = torch::ones({4, 8}, torch::requires_grad());
+    const at::Tensor gradient =
+        torch::autograd::grad({linear(x).tanh().sum()}, {x}, {}, true, true)[0];
+    (gradient * gradient).sum().backward();
+  });
+  check_same_events("two backward passes", [](Meter&) {
+    torch::nn::Linear linear(8, 8);
+    const at::Tensor loss = linear(torch::ones({4, 8})).tanh().sum();
+    loss.backward({}, /*retain_graph=*/true);
+    loss.backward();
+  });
 }
 
 TEST_CASE("with two threads phases have the same figures") {

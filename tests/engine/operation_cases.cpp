@@ -148,6 +148,11 @@ std::vector<OperationCase> reduction_cases() {
       unary("softmax", [](const T& x) { return x.softmax(-1); }),
       unary("softmax in fp32", [](const T& x) { return x.softmax(-1, at::kFloat); }),
       unary("softmax over the middle", [](const T& x) { return x.softmax(1); }),
+      unary("softmax of a transposed input",
+            [](const T& x) { return x.transpose(0, 1).softmax(-1).transpose(0, 1).contiguous(); }),
+      unary(
+          "log_softmax of a transposed input",
+          [](const T& x) { return x.transpose(0, 2).log_softmax(1).transpose(0, 1).contiguous(); }),
       unary("log_softmax", [](const T& x) { return x.log_softmax(-1); }),
   };
 }

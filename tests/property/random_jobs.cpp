@@ -72,7 +72,9 @@ plan::Job random_job(const network::NetworkSpec& spec, Dice& dice) {
                                                          network::AttentionKernel::kEfficient,
                                                          network::AttentionKernel::kMath});
   }
-  job.checkpoint = dice.coin() ? network::Checkpoint::kBlock : network::Checkpoint::kNone;
+  job.checkpoint = dice.one_in(3)   ? network::Checkpoint::kMatmuls
+                   : dice.coin() ? network::Checkpoint::kBlock
+                                 : network::Checkpoint::kNone;
   job.dropout = dice.one_in(3) ? kDropout : 0;
   job.semantics = dice.coin() ? network::Semantics::kHuggingFace : network::Semantics::kPlimsoll;
   job.backend = dice.one_in(3) ? network::Backend::kCuda : network::Backend::kCpu;
@@ -99,9 +101,9 @@ void note(std::set<std::string>& covered, const RandomJob& random) {
   covered.insert(fmt::format("batch={}", job.batch));
 }
 
-// 4 families, 4 precisions, 4 optimizers, 4 implementations, 3 kernels, 2 policies, 2 semantics,
+// 4 families, 4 precisions, 4 optimizers, 4 implementations, 3 kernels, 3 policies, 2 semantics,
 // 2 backends, 3 accumulations, 2 dropouts, 5 batches.
-constexpr std::size_t kOptions = 4 + 4 + 4 + 4 + 3 + 2 + 2 + 2 + 3 + 2 + 5;
+constexpr std::size_t kOptions = 4 + 4 + 4 + 4 + 3 + 3 + 2 + 2 + 3 + 2 + 5;
 
 }  // namespace
 

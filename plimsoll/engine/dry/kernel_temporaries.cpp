@@ -4,7 +4,6 @@
 #include <array>
 #include <string>
 #include <unordered_map>
-#include <utility>
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -29,6 +28,8 @@ enum class Rule {
   kProduct,      // of matrices
   kBatches,      // of batches of matrices
   kRows,         // the first tensor is read as contiguous rows, or copied
+  kGelu,         // the exact fp32 gelu goes through oneDNN, which reorders a foreign layout
+  kContiguous,   // operands that are not contiguous are copied
   kWideCopy,     // 16-bit results are computed in an fp32 copy
   kResize,
 };
@@ -84,6 +85,11 @@ constexpr NamedRule kRules[] = {
     {"baddbmm", "", Rule::kBatches},
     {"_log_softmax", "", Rule::kRows},
     {"_log_softmax_backward_data", "", Rule::kRows},
+    {"gelu_backward", "", Rule::kGelu},
+    {"_softmax", "", Rule::kContiguous},
+    {"_log_softmax", "", Rule::kContiguous},
+    {"_softmax_backward_data", "", Rule::kContiguous},
+    {"_log_softmax_backward_data", "", Rule::kContiguous},
     {"resize_", "", Rule::kResize},
 };
 
@@ -231,18 +237,37 @@ void reduce_loss(const at::Tensor& self, std::int64_t how, const at::Tensor& res
   how == at::Reduction::Mean ? divided_sum_into(all, result) : sum_into(all, result);
 }
 
-// The two matrices (or batches) of a product; an addend comes before them.
-std::pair<at::Tensor, at::Tensor> operands(const Arguments& arguments) {
+std::vector<at::Tensor> tensors_of(const Arguments& arguments) {
   std::vector<at::Tensor> tensors;
   for (const c10::IValue& value : arguments.values()) {
     if (value.isTensor()) tensors.push_back(value.toTensor());
   }
-  return {tensors[tensors.size() - 2], tensors.back()};
+  return tensors;
+}
+
+void make_contiguous(const std::vector<at::Tensor>& operands) {
+  std::vector<at::Tensor> copies;
+  for (const at::Tensor& operand : operands) {
+    if (!operand.is_contiguous()) copies.push_back(empty_like_as(operand, operand.scalar_type()));
+  }
 }
 
 void copy_wide(const at::Tensor& result) {
   if (!at::isReducedFloatingType(result.scalar_type())) return;
   const at::Tensor wide = empty_like_as(result, at::kFloat);
+}
+
+bool gelu_reorders(const Arguments& arguments) {
+  const at::Tensor gradient = arguments["grad_output"].toTensor();
+  const at::Tensor self = arguments["self"].toTensor();
+  return arguments["approximate"].toStringRef() == "none" && self.scalar_type() == at::kFloat &&
+         self.is_contiguous() && !gradient.is_contiguous();
+}
+
+void reorder_gradient(const at::Tensor& result) {
+  const auto bytes = result.numel() * static_cast<std::int64_t>(result.element_size());
+  const at::Tensor plain = scratch(bytes);
+  scratch(bytes);
 }
 
 std::function<void(const at::Tensor&)> action_after(Rule rule, const Arguments& arguments) {
@@ -260,14 +285,16 @@ std::function<void(const at::Tensor&)> action_after(Rule rule, const Arguments& 
         make_number(type, result);
       };
     case Rule::kProduct:
-    case Rule::kBatches:
-      return [of = operands(arguments),
-              copy = rule == Rule::kProduct ? copy_operands : copy_batched_operands](
-                 const Tensor& result) { copy(of.first, of.second, result); };
-    case Rule::kRows:
-      return [of = arguments.values()[0].toTensor()](const Tensor&) {
-        if (!of.is_contiguous()) scratch(of.numel() * static_cast<std::int64_t>(of.element_size()));
+    case Rule::kBatches: {
+      // Baddbmm and addmm have an addend before the two factors.
+      const std::vector<Tensor> tensors = tensors_of(arguments);
+      const auto copy = rule == Rule::kProduct ? copy_operands : copy_batched_operands;
+      return [x = tensors[tensors.size() - 2], y = tensors.back(), copy](const Tensor& result) {
+        copy(x, y, result);
       };
+    }
+    case Rule::kContiguous:
+      return [tensors = tensors_of(arguments)](const Tensor&) { make_contiguous(tensors); };
     case Rule::kWideCopy:
       return copy_wide;
     case Rule::kCasts:

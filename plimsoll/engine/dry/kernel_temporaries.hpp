@@ -4,7 +4,7 @@
 //     (8 bytes, made by libtorch on both devices) costs its cast, a bf16 operand of an fp32 product
 //     a whole fp32 tensor. They live until the operation ends.
 //   * Sums and means in another dtype, and some 16-bit ones, are taken of a cast copy.
-//   * Matrix products copy operands that BLAS cannot read.
+//   * Matrix products copy operands that BLAS cannot read, softmax all that are not contiguous.
 //   * resize_ gives a real block (meta only notes the size).
 #pragma once
 

@@ -46,7 +46,7 @@ Three layer_norm(const Tensor& input, c10::SymIntArrayRef normalized, const Opti
   const Tensor w = contiguous_or_undefined(weight), b = contiguous_or_undefined(bias);
   const auto shape = statistics_shape(x, normalized.size());
   const auto options = x.options().dtype(statistics_type(x, weight));
-  Tensor out = at::empty_like(x);
+  Tensor out = at::empty_like(x, at::MemoryFormat::Contiguous);
   Tensor mean = at::empty(shape, options);
   Tensor rstd = at::empty(shape, options);
   return {std::move(out), std::move(mean), std::move(rstd)};
@@ -67,10 +67,13 @@ Three layer_norm_backward(const Tensor& gradient, const Tensor& input,
   const Tensor x = input.contiguous();
   const Tensor w = contiguous_or_undefined(weight), b = contiguous_or_undefined(bias);
   Three out;
-  if (needed[0]) std::get<0>(out) = at::empty_like(x);
+  if (needed[0]) std::get<0>(out) = at::empty_like(x, at::MemoryFormat::Contiguous);
   if (needed[1]) std::get<1>(out) = at::empty_like(w);
   if (needed[2]) std::get<2>(out) = at::empty_like(b);
-  if ((needed[1] || needed[2]) && on_cpu()) sum_rows_per_thread(gradient, x, normalized);
+  if (!on_cpu()) return out;
+  // The kernel reads the gradient as contiguous rows, whatever it computes.
+  const Tensor rows = gradient.contiguous();
+  if (needed[1] || needed[2]) sum_rows_per_thread(rows, x, normalized);
   return out;
 }
 

@@ -2,6 +2,15 @@
 
 #include <cmath>
 
+// One copy of a loop for each width of vectors, chosen when the program starts. All copies round alike
+// [Note: Partition invariance].
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define PLIMSOLL_EACH_VECTOR_WIDTH \
+  __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define PLIMSOLL_EACH_VECTOR_WIDTH
+#endif
+
 namespace plimsoll::engine {
 namespace {
 
@@ -33,7 +42,7 @@ AdamWNumbers<T> adamw_numbers(const OptimizerSettings& s, std::int64_t step, dou
 }
 
 template <class Weight, class Gradient, class State>
-void adamw_range(Weight* __restrict w, const Gradient* __restrict g, State* __restrict m,
+PLIMSOLL_EACH_VECTOR_WIDTH void adamw_range(Weight* __restrict w, const Gradient* __restrict g, State* __restrict m,
                  State* __restrict v, c10::BFloat16* __restrict copy, std::int64_t n,
                  const AdamWNumbers<Compute<Weight>>& k) {
   using T = Compute<Weight>;
@@ -51,7 +60,7 @@ void adamw_range(Weight* __restrict w, const Gradient* __restrict g, State* __re
 }
 
 template <class Weight, class Gradient, class State>
-void sgd_range(Weight* __restrict w, const Gradient* __restrict g, State* __restrict m,
+PLIMSOLL_EACH_VECTOR_WIDTH void sgd_range(Weight* __restrict w, const Gradient* __restrict g, State* __restrict m,
                c10::BFloat16* __restrict copy, std::int64_t n, const OptimizerSettings& s,
                double scale) {
   using T = Compute<Weight>;
@@ -72,7 +81,7 @@ void sgd_range(Weight* __restrict w, const Gradient* __restrict g, State* __rest
 }
 
 template <class Weight, class Gradient, class State>
-void lion_range(Weight* __restrict w, const Gradient* __restrict g, State* __restrict m,
+PLIMSOLL_EACH_VECTOR_WIDTH void lion_range(Weight* __restrict w, const Gradient* __restrict g, State* __restrict m,
                 c10::BFloat16* __restrict copy, std::int64_t n, const OptimizerSettings& s,
                 double scale) {
   using T = Compute<Weight>;

@@ -17,7 +17,7 @@ void set_random_state(const at::Tensor& state) {
 }
 
 // What a region leaves behind between forward and backward. Owned by the graph's hooks.
-class Frame : public std::enable_shared_from_this<Frame> {
+class Frame {
  public:
   Frame(RegionBody body, const at::Tensor& input, bool keep_random_state)
       : body_(std::move(body)), input_(input.detach(), "checkpoint"),
@@ -166,12 +166,12 @@ class KeptLinear : public torch::autograd::Function<KeptLinear> {
                             const std::optional<at::Tensor>& bias) {
     context->save_for_backward({x, weight});
     context->saved_data["has_bias"] = bias.has_value();
-    if (current_frame->recomputing()) return current_frame->take_result();
-    at::Tensor result = at::linear(x, weight, bias);
+    // Without any gradient the layer saves nothing: both runs compute it.
     const bool bias_learns = bias && bias->requires_grad();
-    if (x.requires_grad() || weight.requires_grad() || bias_learns) {
-      current_frame->keep_result(result);
-    }
+    const bool learns = x.requires_grad() || weight.requires_grad() || bias_learns;
+    if (learns && current_frame->recomputing()) return current_frame->take_result();
+    at::Tensor result = at::linear(x, weight, bias);
+    if (learns && !current_frame->recomputing()) current_frame->keep_result(result);
     return result;
   }
 

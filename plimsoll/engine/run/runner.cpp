@@ -44,9 +44,9 @@ class Runner::Backend {
   }
 
   at::Tensor forward_loss() {
-    network::Execution<Backend> execution(network_, *this, values_);
-    execution.run(0, network_.operations.size());
-    execution.drop_kept();
+    execution_.emplace(network_, *this, values_);
+    execution_->run(0, network_.operations.size());
+    execution_->drop_kept();
     if (!job_.hold_logits) values_[network_.logits].reset();
     return values_[network_.loss];
   }
@@ -147,6 +147,7 @@ class Runner::Backend {
   std::vector<OptimizedParameter> optimized_;
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<network::TrainingStep<Backend>> step_;
+  std::optional<network::Execution<Backend>> execution_;  // of forward_loss; reruns use it
   std::int32_t steps_ = 0;
   double loss_sum_ = 0;
 };

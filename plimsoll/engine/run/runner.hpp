@@ -35,7 +35,8 @@ class Runner {
   // m, `fill(m)` may write new data into the inputs.
   double step(const std::function<void(int micro_batch)>& fill = {});
 
-  // One forward pass without a backward one. The caller keeps loss (and logits) alive.
+  // One forward pass without a backward one. A backward pass of the loss must end before the next
+  // forward pass and while the runner lives.
   at::Tensor forward_loss();
 
   // Tensors by name, to fill or to read. Throws std::out_of_range for unknown names.

@@ -37,16 +37,19 @@ void copy_operands(Autograd& a, const Matrix& x, const Matrix& y, DType dtype) {
   if (a.facts.backend != Backend::kCpu) return;
   Tensor left;
   Tensor right;
-  // The product is computed as (y^T x^T)^T, so y is looked at first.
+  // A result of one column is computed as x y, any other one as (y^T x^T)^T: then y is looked at
+  // first.
+  const bool x_first = y.columns == 1;
+  if (x_first && !readable_by_blas(x)) left = a.scratch({x.rows, x.columns}, dtype);
   if (!readable_by_blas(y)) right = a.scratch({y.rows, y.columns}, dtype);
-  if (!readable_by_blas(x)) left = a.scratch({x.rows, x.columns}, dtype);
+  if (!x_first && !readable_by_blas(x)) left = a.scratch({x.rows, x.columns}, dtype);
 }
 
 Tensor product(Autograd& a, const Tensor& x, const Tensor& y) {
   const std::int64_t rows = x.size(0);
   const std::int64_t columns = y.size(1);
   a.flops.matmul =
-      checked_add(a.flops.matmul, checked_mul(checked_mul(2 * rows, columns), x.size(1)));
+      checked_add(a.flops.matmul, checked_mul(checked_mul(checked_mul(2, rows), columns), x.size(1)));
   const DType dtype = promote({&x, &y});
   Tensor out = a.empty({rows, columns}, dtype);
   copy_operands(a, matrix_of(x, 0), matrix_of(y, 0), dtype);
@@ -97,7 +100,7 @@ void addmm_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
 // The conventions say what attention needs, whichever kernel computes the whole square.
 void count_bmm(Autograd& a, const Dims& x, std::int64_t columns, const AttentionSquare& square) {
   const std::int64_t flops =
-      checked_mul(checked_mul(2 * columns, x[0]), checked_mul(x[1], x[2]));
+      checked_mul(checked_mul(checked_mul(2, columns), x[0]), checked_mul(x[1], x[2]));
   if (square.queries == 0) {
     a.flops.matmul = checked_add(a.flops.matmul, flops);
     return;
@@ -118,7 +121,8 @@ void copy_batch_operands(Autograd& a, std::int64_t batches, const Matrix& x, con
     return (m.column_stride == 1 && (m.rows == 1 || m.row_stride >= m.columns)) ||
            (m.row_stride == 1 && (m.columns == 1 || m.column_stride >= m.rows));
   };
-  if (batched_blas_reads(x) && batched_blas_reads(y)) return;
+  const bool batched_blas = size_of(dtype) >= 4;  // 16-bit batches are multiplied one by one
+  if (batched_blas && batched_blas_reads(x) && batched_blas_reads(y)) return;
   for (std::int64_t i = 0; i < batches; ++i) copy_operands(a, x, y, dtype);
 }
 
@@ -246,13 +250,13 @@ Tensor kept_linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& 
   check(frame != nullptr, "a kept linear outside a checkpoint region");
   const Ref<Node> node = a.record("KeptLinear", kept_linear_backward, {&x, &w, &bias});
   Tensor out;
-  if (a.recomputing()) {
+  if (node && a.recomputing()) {
     out = std::exchange(frame->outputs.at(frame->next_output++), Tensor());
   } else {
     const bool outer_mode = std::exchange(a.grad_mode, false);
     out = linear(a, x, w, bias);
     a.grad_mode = outer_mode;
-    if (node) a.keep_result(*frame, out);
+    if (node && !a.recomputing()) a.keep_result(*frame, out);
   }
   if (node) {
     a.save_input(*node, kLeft, x);

@@ -48,7 +48,7 @@ void cat_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
 
 void hand_on(Autograd&, Node&, Gradients& in, Gradients& out) { out[0] = in[0]; }
 
-// sum over the expanded dimensions (done by validation: the gradient's shape is the input's).
+// The gradient summed over the expanded dimensions.
 void expand_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Dims& shape = node.input(0).shape;
   out[0] = in[0].shape() == shape ? in[0] : sum_to(a, in[0], shape);
