@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plimsoll/cli/engine_runs.hpp"
+#include "plimsoll/cli/machine.hpp"
 #include "plimsoll/cli/measure.hpp"
 #include "plimsoll/engine/library/reference_kernels.hpp"
 #include "plimsoll/engine/library/version.hpp"
@@ -59,7 +60,8 @@ Column run_column(const network::Network& net, const plan::Job& job, std::int32_
 // Why figures of a kind may differ, when it is known.
 class Causes {
  public:
-  Causes(const plan::Job& job, bool reference_kernels) : job_(job), reference_(reference_kernels) {}
+  Causes(const network::NetworkSpec& spec, const plan::Job& job, bool reference_kernels)
+      : spec_(spec), job_(job), reference_(reference_kernels) {}
 
   // Transients are peaks and numbers of allocations; what is left at a phase's end is none.
   std::string of(bool transient) const {
@@ -68,6 +70,9 @@ class Causes {
                          network::kKnownLibtorch);
     }
     if (!transient) return "";
+    if (spec_.family == network::Family::kCnn && spec_.image <= 2) {
+      return "copies of convolutions of images of side 1 or 2, which are not modelled";
+    }
     const bool narrow = network::size_of(job_.recipe().compute) == 2;
     if (narrow && engine::cpu_multiplies_bf16() && !reference_) {
       return "oneDNN's scratch for 16-bit products on this processor";
@@ -76,6 +81,7 @@ class Causes {
   }
 
  private:
+  const network::NetworkSpec& spec_;
   const plan::Job& job_;
   const bool reference_;
 };
@@ -189,12 +195,29 @@ report::Reconciliation reconcile_network(const network::Network& net, const plan
   return result;
 }
 
+// A run that cannot fit is not begun: the plan is known, and a killed process says nothing.
+Result<void> fits_here(const network::NetworkSpec& spec, const plan::Job& job) {
+  if (no_measurement(job)) return {};
+  const auto available = this_machine().memory_available;
+  const auto peak = guarded<std::int64_t>(
+      [&] { return calculated_peak(network::build_network(spec, job.build_options()), job); });
+  if (!peak) return tl::unexpected(peak.error());
+  if (!available || *peak <= *available) return {};
+  return fail("measure",
+              fmt::format("the step's calculated peak is {} B, expected at most the {} B that are "
+                          "free here",
+                          *peak, *available),
+              "`plimsoll plan` needs no memory; a smaller --batch or --seq needs less",
+              ExitCode::kEnvironment);
+}
+
 }  // namespace
 
 Result<report::Reconciliation> reconcile(const network::NetworkSpec& spec, const plan::Job& job,
                                          const MeasureOptions& options, Progress& progress) {
+  if (auto fits = fits_here(spec, job); !fits) return tl::unexpected(fits.error());
   return guarded<report::Reconciliation>([&] {
-    const Causes causes(job, prepare_library(job));
+    const Causes causes(spec, job, prepare_library(job));
     const network::Network net = network::build_network(spec, job.build_options());
     return reconcile_network(net, job, options, causes, progress);
   });

@@ -223,6 +223,9 @@ Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
                 fmt::format("checkpoint={} does not exist for cnn, expected none",
                             network::name(job.checkpoint)));
   }
+  if (spec.family == network::Family::kCnn && job.shared_targets) {
+    return fail("--targets", "targets=shared: classes cannot be the image, expected separate");
+  }
   if (spec.family == network::Family::kCnn && job.dropout > 0) {
     return fail("--dropout", "the cnn has no dropout, expected 0");
   }

@@ -295,6 +295,12 @@ std::function<void(const at::Tensor&)> action_after(Rule rule, const Arguments& 
     }
     case Rule::kContiguous:
       return [tensors = tensors_of(arguments)](const Tensor&) { make_contiguous(tensors); };
+    case Rule::kRows:
+      return [of = arguments.values()[0].toTensor()](const Tensor&) {
+        if (!of.is_contiguous()) scratch(of.numel() * static_cast<std::int64_t>(of.element_size()));
+      };
+    case Rule::kGelu:
+      return gelu_reorders(arguments) ? reorder_gradient : std::function<void(const Tensor&)>();
     case Rule::kWideCopy:
       return copy_wide;
     case Rule::kCasts:

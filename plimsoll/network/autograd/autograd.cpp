@@ -176,10 +176,11 @@ Ref<Frame> Autograd::open_frame(std::function<Tensor(const Tensor&)> body, const
   frame->owner = this;
   frame->input = input;
   frame->body = std::move(body);
-  if (keep_random_state) frame->random_state = random_state();
+  // The generator's state lies in host memory: on a GPU it is no device memory.
+  if (keep_random_state && facts.backend == Backend::kCpu) frame->random_state = random_state();
   if (ledger != nullptr && frames_.empty()) {
     record_save(input, "Checkpoint");
-    if (keep_random_state) record_save(frame->random_state, "Checkpoint");
+    if (frame->random_state) record_save(frame->random_state, "Checkpoint");
   }
   frames_.push_back({frame.get(), false});
   return frame;
