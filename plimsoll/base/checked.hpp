@@ -7,9 +7,7 @@
 
 namespace plimsoll {
 
-[[noreturn]] inline void throw_overflow() {
-  throw OverflowError("a size leaves 64 bits (9.2e18)");
-}
+[[noreturn]] inline void throw_overflow() { throw OverflowError("a size leaves 64 bits (9.2e18)"); }
 
 // a * b; throws OverflowError when the product leaves int64.
 inline std::int64_t checked_mul(std::int64_t a, std::int64_t b) {

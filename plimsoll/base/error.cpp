@@ -1,10 +1,10 @@
 #include "plimsoll/base/error.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace plimsoll {
 namespace {

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+
 #include <tl/expected.hpp>
 
 namespace plimsoll {
@@ -16,10 +17,10 @@ namespace plimsoll {
 // Process exit codes; docs and cli.md rely on these numbers.
 enum class ExitCode : int {
   kOk = 0,
-  kCheckFailed = 1,   // does not fit, or an unnamed difference
-  kBadInput = 2,      // usage or input
-  kEnvironment = 3,   // the machine lacks something
-  kInternal = 70,     // our bug
+  kCheckFailed = 1,  // does not fit, or an unnamed difference
+  kBadInput = 2,     // usage or input
+  kEnvironment = 3,  // the machine lacks something
+  kInternal = 70,    // our bug
 };
 
 // One complaint about the user's input. `where` is an option, a file or a JSON path.

@@ -1,11 +1,11 @@
 #include "plimsoll/base/number_text.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <string_view>
+
+#include <fmt/format.h>
 
 namespace plimsoll {
 namespace {
@@ -47,8 +47,8 @@ std::string human_count(std::int64_t value) {
 }
 
 std::string human(Flops flops) {
-  static constexpr std::array<std::string_view, 7> kNames = {
-      "FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"};
+  static constexpr std::array<std::string_view, 7> kNames = {"FLOP",  "kFLOP", "MFLOP", "GFLOP",
+                                                             "TFLOP", "PFLOP", "EFLOP"};
   return scaled(static_cast<double>(flops.value), 1000, kNames);
 }
 

@@ -1,7 +1,7 @@
 // reconcile(): one job calculated, dry-run and measured, line by line.
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "plimsoll/cli/engine_runs.hpp"
 #include "plimsoll/cli/machine.hpp"

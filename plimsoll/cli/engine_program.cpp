@@ -1,8 +1,7 @@
 #include "plimsoll/cli/engine_program.hpp"
 
-#include <unistd.h>
-
 #include <filesystem>
+#include <unistd.h>
 
 namespace plimsoll::cli {
 

@@ -1,9 +1,9 @@
 // The studies of `measure`: the fit over batches, families by shape, sweeps, and bisection.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <tuple>
+
+#include <fmt/format.h>
 
 #include "plimsoll/cli/engine_runs.hpp"
 #include "plimsoll/cli/machine.hpp"
@@ -46,9 +46,9 @@ std::map<FamilyKey, std::int64_t> measured_families(const Network& net, const pl
     network::Dims shape;
     for (std::int64_t d : s.shape) shape.push_back(d);
     network::DType dtype = network::DType::kBool;
-    for (auto candidate : {network::DType::kBool, network::DType::kInt64, network::DType::kFloat16,
-                           network::DType::kBFloat16, network::DType::kFloat32,
-                           network::DType::kFloat64}) {
+    for (auto candidate :
+         {network::DType::kBool, network::DType::kInt64, network::DType::kFloat16,
+          network::DType::kBFloat16, network::DType::kFloat32, network::DType::kFloat64}) {
       if (engine::scalar_type(candidate) == s.dtype) dtype = candidate;
     }
     bytes[{to_text(shape), std::string(name(dtype)), s.parameter}] += s.bytes;
@@ -75,8 +75,12 @@ bool doubles_into(const network::Dims& shape, const network::Dims& doubled) {
 // Dimensions that no shape can tell apart, such as a sequence as long as the model is wide.
 std::vector<std::string> collisions(const NetworkSpec& spec, const plan::Job& job) {
   const std::vector<std::pair<std::string, std::int64_t>> sizes = {
-      {"B T", job.batch * std::max<std::int64_t>(job.sequence, 1)}, {"T", job.sequence},
-      {"D", spec.width}, {"F", spec.feed_forward}, {"V", spec.vocabulary}, {"H", spec.head_dim},
+      {"B T", job.batch * std::max<std::int64_t>(job.sequence, 1)},
+      {"T", job.sequence},
+      {"D", spec.width},
+      {"F", spec.feed_forward},
+      {"V", spec.vocabulary},
+      {"H", spec.head_dim},
       {"N", spec.heads}};
   std::vector<std::string> result;
   for (std::size_t i = 0; i < sizes.size(); ++i) {

@@ -1,9 +1,9 @@
 #include "plimsoll/network/dims.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
 
 namespace plimsoll::network {
 

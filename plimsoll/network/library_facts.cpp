@@ -67,8 +67,7 @@ std::span<const Fact> fact_list(Backend backend) {
        "allocator log of libtorch 2.13.0"},
       {"flash attention", "saves q, k, v, output, logsumexp; tiled scratch per thread",
        Evidence::kMeasured, "allocator log of libtorch 2.13.0"},
-      {"dropout", "mask of x's dtype", Evidence::kMeasured,
-       "allocator log of libtorch 2.13.0"},
+      {"dropout", "mask of x's dtype", Evidence::kMeasured, "allocator log of libtorch 2.13.0"},
       {"3x3 convolution", "copies in blocks of 8 channels (fp32), else 9 values per pixel",
        Evidence::kMeasured, "allocator log of libtorch 2.13.0, oneDNN kept to AVX2"},
   }};

@@ -25,7 +25,7 @@ struct Parameter {
   ValueId value = kNoValue;
   std::int32_t unit = -1;  // layer index, or -1 for the root (embeddings, final norm, head)
   Init init = Init::kNormal;
-  bool trainable = true;   // false: frozen, no gradient and no optimizer state
+  bool trainable = true;  // false: frozen, no gradient and no optimizer state
 };
 
 enum class InputKind : std::uint8_t { kTokens, kTargets, kCosine, kSine, kImage, kClasses };
@@ -62,11 +62,11 @@ struct Network {
   std::vector<Buffer> buffers;
   std::vector<Operation> operations;
   std::vector<Region> regions;
-  std::vector<std::string> labels;       // "layers.3.attn", ...: where operations belong
+  std::vector<std::string> labels;          // "layers.3.attn", ...: where operations belong
   std::vector<std::vector<ValueId>> dying;  // by operation: values whose last use it is
-  std::vector<ValueId> kept;             // values that live until the forward function returns
-  std::size_t values = 1;                // ids are 1 .. values - 1
-  std::size_t loss_begin = 0;            // operations from here on belong to phase "loss"
+  std::vector<ValueId> kept;                // values that live until the forward function returns
+  std::size_t values = 1;                   // ids are 1 .. values - 1
+  std::size_t loss_begin = 0;               // operations from here on belong to phase "loss"
   ValueId logits = kNoValue;
   ValueId loss = kNoValue;
   double rope_theta = 10000.0;
@@ -113,7 +113,9 @@ class Builder {
   ValueId dropout(ValueId x, double p);  // x itself when p is 0
   ValueId attention(ValueId q, ValueId k, ValueId v, AttentionKernel kernel, double dropout,
                     bool grouped);
-  ValueId cross_entropy(ValueId x, ValueId target) { return op(OpKind::kCrossEntropy, {x, target}); }
+  ValueId cross_entropy(ValueId x, ValueId target) {
+    return op(OpKind::kCrossEntropy, {x, target});
+  }
   ValueId operation(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes = {}) {
     return op(kind, std::move(inputs), attributes);
   }

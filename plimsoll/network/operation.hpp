@@ -74,7 +74,7 @@ struct Operation {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   Attributes attributes;
-  std::uint32_t label = 0;  // index into Network::labels
+  std::uint32_t label = 0;   // index into Network::labels
   std::int32_t region = -1;  // checkpoint region, or -1
 };
 

@@ -42,8 +42,8 @@ struct NetworkSpec {
   std::int64_t vocabulary = 0;    // V
   std::int64_t positions = 0;     // T: learned positions, or what the config says a model can read
   bool tied_head = true;
-  bool attention_bias = false;    // biases of the attention's linears
-  bool mlp_bias = false;          // biases of the MLP's linears
+  bool attention_bias = false;  // biases of the attention's linears
+  bool mlp_bias = false;        // biases of the MLP's linears
   OpKind activation = OpKind::kGelu;
   double norm_eps = 1e-5;
   double rope_theta = 10000.0;

@@ -57,9 +57,8 @@ class TrainingStep {
       execution_.drop_kept();
     });
     if (!shape_.hold_logits) values_[network_.logits] = Tensor();
-    phase(timeline::Phase::kBackward, step, m, [&] {
-      backend_.backward(values_[network_.loss], m + 1 == shape_.accumulate);
-    });
+    phase(timeline::Phase::kBackward, step, m,
+          [&] { backend_.backward(values_[network_.loss], m + 1 == shape_.accumulate); });
   }
 
   void drop_results() {

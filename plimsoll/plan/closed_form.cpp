@@ -1,8 +1,8 @@
 #include "plimsoll/plan/closed_form.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
+
+#include <fmt/format.h>
 
 namespace plimsoll::plan {
 namespace {
@@ -14,7 +14,7 @@ double llama_layer_values(const network::NetworkSpec& spec, network::Backend bac
   const double heads = static_cast<double>(spec.heads * spec.head_dim);
   const double keys = static_cast<double>(spec.kv_heads * spec.head_dim);
   const double width = static_cast<double>(spec.width);
-  const double linears = 3 + 2;               // q, k, v and gate, up read the norms' results
+  const double linears = 3 + 2;  // q, k, v and gate, up read the norms' results
   const double attention = (3 * heads + 2 * keys) / width;  // q, k, v, output, and o's input
   return norms + linears + attention + 4 * static_cast<double>(spec.feed_forward) / width;
 }
@@ -41,9 +41,9 @@ std::int64_t saved_bytes_per_sample(const network::NetworkSpec& spec, std::int64
   const std::int64_t e = network::size_of(dtype);
   const std::int64_t td = checked_mul(tokens, spec.width);
   const std::int64_t rows = padded_rows(tokens, dtype, backend);
-  const std::int64_t layer = checked_add(
-      checked_mul(checked_add(checked_mul(17, td), checked_mul(4, tokens)), e),
-      checked_mul(checked_mul(4, spec.heads), rows));
+  const std::int64_t layer =
+      checked_add(checked_mul(checked_add(checked_mul(17, td), checked_mul(4, tokens)), e),
+                  checked_mul(checked_mul(4, spec.heads), rows));
   const std::int64_t head = checked_mul(checked_mul(2, checked_add(td, tokens)), e);
   const std::int64_t logits = checked_mul(checked_mul(2 * e, tokens), spec.vocabulary);
   return checked_add(checked_add(checked_mul(spec.layers, layer), head),
@@ -76,10 +76,9 @@ ClosedFormPosts closed_form_posts(std::int64_t parameter_count, double c, std::i
   posts.parameters = item_size * psi;
   posts.gradients = item_size * psi;
   posts.optimizer = 2 * item_size * psi;
-  posts.activations = item_size * psi + c * static_cast<double>(batch) *
-                                            static_cast<double>(tokens) *
-                                            static_cast<double>(width) *
-                                            static_cast<double>(layers) * item_size;
+  posts.activations =
+      item_size * psi + c * static_cast<double>(batch) * static_cast<double>(tokens) *
+                            static_cast<double>(width) * static_cast<double>(layers) * item_size;
   return posts;
 }
 
@@ -107,16 +106,15 @@ void set_activations(ClosedForm& form, const network::NetworkSpec& spec, const J
   if (job.checkpoint == network::Checkpoint::kNone) {
     const double c = activation_coefficient(spec, job.sequence, dtype, job.backend);
     form.posts.activations = e * static_cast<double>(parameter_count) + c * layers;
-    form.activations = fmt::format("e Psi + c B T D L e, c = {} = {:.2f}",
-                                   activation_law(spec, job.backend), c);
+    form.activations =
+        fmt::format("e Psi + c B T D L e, c = {} = {:.2f}", activation_law(spec, job.backend), c);
     return;
   }
   const double kept = kept_per_layer(spec, job.checkpoint);
   const auto loss_item = static_cast<double>(network::size_of(job.recipe().loss));
   const double logits = tokens * static_cast<double>(spec.vocabulary) * loss_item;
   form.posts.activations = kept * layers + 3 * layer + logits;
-  form.activations =
-      fmt::format("{:.2f} B T D L e + 3 B T D e + B T V {}", kept, loss_item);
+  form.activations = fmt::format("{:.2f} B T D L e + 3 B T D e + B T V {}", kept, loss_item);
 }
 
 }  // namespace

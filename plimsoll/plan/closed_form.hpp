@@ -32,7 +32,7 @@ double activation_coefficient(const network::NetworkSpec& spec, std::int64_t tok
 std::string activation_law(const network::NetworkSpec& spec, network::Backend backend);
 
 struct ClosedFormPosts {
-  double parameters = 0;   // bytes
+  double parameters = 0;  // bytes
   double gradients = 0;
   double optimizer = 0;
   double activations = 0;  // e Psi + c B T D L e: A0 counts the weights once more

@@ -157,8 +157,7 @@ Result<void> validate_kernel(const Job& job) {
                             network::name(job.recipe().compute)),
                 "--precision bf16 or mixed can use flash");
   }
-  if (job.dropout > 0 && *job.attention != AttentionKernel::kMath &&
-      job.backend == Backend::kCpu) {
+  if (job.dropout > 0 && *job.attention != AttentionKernel::kMath && job.backend == Backend::kCpu) {
     return fail("--attention",
                 fmt::format("attention={} with dropout={} does not exist on cpu, expected math",
                             network::name(*job.attention), job.dropout),
@@ -171,8 +170,8 @@ Result<void> validate_kernel(const Job& job) {
 Result<void> validate_states(const Job& job) {
   const DType state = job.recipe().state;
   const bool fp64 = job.precision == Precision::kFp64;
-  const bool known = fp64 ? state == DType::kFloat64
-                          : state == DType::kFloat32 || state == DType::kBFloat16;
+  const bool known =
+      fp64 ? state == DType::kFloat64 : state == DType::kFloat32 || state == DType::kBFloat16;
   if (known) return {};
   return fail("--state-dtype",
               fmt::format("state-dtype={} with precision {}, expected {}", network::name(state),
@@ -219,9 +218,8 @@ Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
                 "hf is known for model types llama and mistral");
   }
   if (spec.family == network::Family::kCnn && job.checkpoint != Checkpoint::kNone) {
-    return fail("--checkpoint",
-                fmt::format("checkpoint={} does not exist for cnn, expected none",
-                            network::name(job.checkpoint)));
+    return fail("--checkpoint", fmt::format("checkpoint={} does not exist for cnn, expected none",
+                                            network::name(job.checkpoint)));
   }
   if (spec.family == network::Family::kCnn && job.shared_targets) {
     return fail("--targets", "targets=shared: classes cannot be the image, expected separate");

@@ -43,11 +43,11 @@ std::string_view name(OptimizerImpl impl);
 
 // The dtypes of a run.
 struct Recipe {
-  DType compute = DType::kFloat32;     // parameters that forward reads, activations, gradients
-  std::optional<DType> master;         // fp32 copies that the optimizer updates
-  std::optional<DType> accumulator;    // of gradients over micro-batches, when not .grad itself
-  DType state = DType::kFloat32;       // moments
-  DType loss = DType::kFloat32;        // logits are cast to it before the loss
+  DType compute = DType::kFloat32;   // parameters that forward reads, activations, gradients
+  std::optional<DType> master;       // fp32 copies that the optimizer updates
+  std::optional<DType> accumulator;  // of gradients over micro-batches, when not .grad itself
+  DType state = DType::kFloat32;     // moments
+  DType loss = DType::kFloat32;      // logits are cast to it before the loss
 };
 
 struct Job {
@@ -67,7 +67,7 @@ struct Job {
   int threads = 1;
   bool hold_logits = false;
   bool shared_targets = false;
-  bool token_first = false;  // order of the two embeddings of GPT style models
+  bool token_first = false;              // order of the two embeddings of GPT style models
   std::vector<std::string> assumptions;  // "batch 1: not given", ...
 
   Recipe recipe() const;

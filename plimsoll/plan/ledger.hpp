@@ -33,7 +33,7 @@ struct ShapeFamily {
   network::DType dtype = network::DType::kFloat32;
   std::int64_t bytes = 0;
   std::int64_t count = 0;
-  std::string saved_by;   // "Mm, Gelu"
+  std::string saved_by;     // "Mm, Gelu"
   bool parameters = false;  // all of them are parameters or views of them
 };
 

@@ -50,9 +50,9 @@ class PostsSink final : public timeline::Sink {
 };
 
 std::int64_t counters(const network::Network& network, const Job& job) {
-  const bool counted = job.optimizer == Optimizer::kAdamW &&
-                       (job.optimizer_impl == OptimizerImpl::kTorchPython ||
-                        job.optimizer_impl == OptimizerImpl::kTorchFused);
+  const bool counted =
+      job.optimizer == Optimizer::kAdamW && (job.optimizer_impl == OptimizerImpl::kTorchPython ||
+                                             job.optimizer_impl == OptimizerImpl::kTorchFused);
   return counted ? 4 * static_cast<std::int64_t>(network.parameters.size()) : 0;
 }
 
@@ -108,8 +108,9 @@ Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job,
   try {
     return plan_network(spec, job, options);
   } catch (const OverflowError& overflow) {
-    return fail("plan", overflow.what(), "the sizes of the model, the batch or the sequence are "
-                                         "beyond any machine");
+    return fail("plan", overflow.what(),
+                "the sizes of the model, the batch or the sequence are "
+                "beyond any machine");
   }
 }
 

@@ -18,11 +18,11 @@ namespace plimsoll::plan {
 
 // The four posts, in bytes per rank.
 struct Posts {
-  std::int64_t parameters = 0;      // P: weights, master copies included
-  std::int64_t gradients = 0;       // G: alive when the optimizer steps
-  std::int64_t moments = 0;         // O without counters
-  std::int64_t step_counters = 0;   // O: one 4-byte tensor per parameter tensor in some optimizers
-  std::int64_t activations = 0;     // A: the ledger's `distinct`
+  std::int64_t parameters = 0;     // P: weights, master copies included
+  std::int64_t gradients = 0;      // G: alive when the optimizer steps
+  std::int64_t moments = 0;        // O without counters
+  std::int64_t step_counters = 0;  // O: one 4-byte tensor per parameter tensor in some optimizers
+  std::int64_t activations = 0;    // A: the ledger's `distinct`
   std::int64_t optimizer() const { return moments + step_counters; }
 };
 
@@ -35,17 +35,17 @@ struct StepTimeline {
 struct Plan {
   network::NetworkSpec spec;
   Job job;
-  std::string library;              // whose facts
+  std::string library;  // whose facts
   std::int64_t parameter_count = 0;
   std::int64_t parameter_tensors = 0;
   Posts posts;
   Ledger ledger;
   StepTimeline first;
   StepTimeline steady;
-  PassFlops flops;                  // of one micro-batch
-  std::int64_t rule_6nt = 0;        // 6 Psi B T
+  PassFlops flops;                        // of one micro-batch
+  std::int64_t rule_6nt = 0;              // 6 Psi B T
   std::optional<ClosedForm> closed_form;  // none for image networks
-  timeline::Timeline timeline;      // recorded when asked for
+  timeline::Timeline timeline;            // recorded when asked for
 };
 
 struct PlanOptions {

@@ -1,10 +1,10 @@
 #include "plimsoll/plan/walk.hpp"
 
-#include <fmt/format.h>
-
 #include <optional>
 #include <unordered_map>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "plimsoll/network/rules/apply.hpp"
 #include "plimsoll/network/step.hpp"
@@ -69,8 +69,7 @@ class WalkBackend {
     autograd_.tag = tag_of(key.phase);
     const bool first_pass = key.step == 0 && key.micro_batch == 0;
     const bool forward = key.phase == Phase::kForward || key.phase == Phase::kLoss;
-    autograd_.ledger =
-        options_.keep_ledger && first_pass && forward ? &result_.ledger : nullptr;
+    autograd_.ledger = options_.keep_ledger && first_pass && forward ? &result_.ledger : nullptr;
     sink_.begin_phase(key);
   }
 
@@ -101,8 +100,8 @@ class WalkBackend {
 
   void call(const Operation& op, Values& values) { network::rules::apply(autograd_, op, values); }
 
-  Tensor checkpoint(const network::Region& region,
-                    std::function<Tensor(const Tensor&)> body, Tensor input) {
+  Tensor checkpoint(const network::Region& region, std::function<Tensor(const Tensor&)> body,
+                    Tensor input) {
     const network::Ref<network::Frame> frame =
         autograd_.open_frame(body, input, region.keep_random_state);
     Tensor out = body(input);
@@ -233,8 +232,8 @@ std::vector<std::string> operation_names(const Network& network) {
   return result;
 }
 
-timeline::Timeline walk_timeline(const Network& network, const Job& job,
-                                 const WalkOptions& options, WalkResult* result) {
+timeline::Timeline walk_timeline(const Network& network, const Job& job, const WalkOptions& options,
+                                 WalkResult* result) {
   timeline::Recorder recorder;
   WalkResult own = walk(network, job, options, recorder);
   recorder.timeline().operations = operation_names(network);

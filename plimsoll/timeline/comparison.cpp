@@ -1,11 +1,11 @@
 #include "plimsoll/timeline/comparison.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace plimsoll::timeline {
 namespace {
@@ -35,8 +35,10 @@ class Grouper {
         return allocate(event);
       case EventKind::kRelease:
         current_ -= event.bytes;
-        if (in_model_) numbers_.erase(event.block);
-        else if (open_) released_.push_back(number(event.block));
+        if (in_model_)
+          numbers_.erase(event.block);
+        else if (open_)
+          released_.push_back(number(event.block));
         return;
       case EventKind::kRetag:
         return;
@@ -104,7 +106,8 @@ std::optional<Difference> figures_differ(const PhaseFigures& a, const PhaseFigur
     return Difference{a.key, what, "", fmt::format("{} B", x),
                       fmt::format("{} B ({:+} B)", y, y - x)};
   };
-  if (a.key.phase != Phase::kModel && a.start != b.start) return difference("start", a.start, b.start);
+  if (a.key.phase != Phase::kModel && a.start != b.start)
+    return difference("start", a.start, b.start);
   if (a.key.phase != Phase::kModel && a.peak != b.peak) return difference("peak", a.peak, b.peak);
   if (a.end != b.end) return difference("end", a.end, b.end);
   return std::nullopt;
@@ -151,7 +154,10 @@ std::optional<Difference> first_difference(const std::vector<PhaseEvents>& expec
     if (auto d = figures_differ(a.figures, b.figures)) return d;
   }
   if (expected.size() != seen.size()) {
-    return Difference{{}, "number of phases", "", fmt::format("{}", expected.size()),
+    return Difference{{},
+                      "number of phases",
+                      "",
+                      fmt::format("{}", expected.size()),
                       fmt::format("{}", seen.size())};
   }
   return std::nullopt;

@@ -12,21 +12,21 @@ namespace plimsoll::timeline {
 
 // What a block of memory holds. Tags partition the bytes alive: their sums close.
 enum class Tag : std::uint8_t {
-  kParameters,          // weights that the forward pass reads
-  kMasterCopy,          // fp32 weights beside 16-bit ones
-  kGradients,           // .grad of leaves, and accumulators over micro-batches
-  kOptimizer,           // moments and step counters
-  kActivations,         // made by forward and kept for backward, or on the way there
-  kBackward,            // gradients of activations in flight, and recomputed activations
-  kInputs,              // token ids, targets, images, position tables
-  kBuffers,             // module buffers (batch-norm statistics, ...)
-  kLogitsAndLoss,       // logits, log-probabilities, loss
-  kGathered,            // full parameters of a gathered unit
-  kReduce,              // reduction buffers
-  kWorkspace,           // scratch of kernels, scalar temporaries
-  kLibraryWorkspace,    // cuBLAS and the like
-  kSnapshot,            // checkpoint snapshot being written
-  kKvCache,             // cached keys and values
+  kParameters,        // weights that the forward pass reads
+  kMasterCopy,        // fp32 weights beside 16-bit ones
+  kGradients,         // .grad of leaves, and accumulators over micro-batches
+  kOptimizer,         // moments and step counters
+  kActivations,       // made by forward and kept for backward, or on the way there
+  kBackward,          // gradients of activations in flight, and recomputed activations
+  kInputs,            // token ids, targets, images, position tables
+  kBuffers,           // module buffers (batch-norm statistics, ...)
+  kLogitsAndLoss,     // logits, log-probabilities, loss
+  kGathered,          // full parameters of a gathered unit
+  kReduce,            // reduction buffers
+  kWorkspace,         // scratch of kernels, scalar temporaries
+  kLibraryWorkspace,  // cuBLAS and the like
+  kSnapshot,          // checkpoint snapshot being written
+  kKvCache,           // cached keys and values
   kCount,
 };
 

@@ -73,7 +73,7 @@ class PeakSink final : public Sink {
   std::int64_t current_ = 0;
   BytesByTag alive_{};
   std::vector<PhaseFigures> phases_;
-  std::vector<Peak> peaks_;  // by step
+  std::vector<Peak> peaks_;    // by step
   Peak* step_peak_ = nullptr;  // of the open phase's step, null between phases
 };
 

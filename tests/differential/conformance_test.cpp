@@ -1,10 +1,9 @@
 // Every primitive alone: a network of one operation, for several layouts of its operands.
-#include <doctest/doctest.h>
-
-#include <fmt/format.h>
-
 #include <array>
 #include <functional>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "tests/differential/differ.hpp"
 
@@ -125,9 +124,8 @@ network::Network views(OpKind kind, Layout layout, DType dtype) {
     case OpKind::kMean:
       return one.finish(one.g_.mean(x.id), rows / 6, 6);
     case OpKind::kTo:
-      return one.finish(one.g_.to(x.id, dtype == DType::kFloat32 ? DType::kBFloat16
-                                                                  : DType::kFloat32),
-                        rows, 8);
+      return one.finish(
+          one.g_.to(x.id, dtype == DType::kFloat32 ? DType::kBFloat16 : DType::kFloat32), rows, 8);
     default:
       return one.finish(one.g_.transpose(x.id, 1, 2), x.shape[0] * 8, 6);
   }

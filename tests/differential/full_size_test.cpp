@@ -1,10 +1,11 @@
 // Full-size models, dry: calculated = dry-run to the byte, in seconds and without their memory.
-#include <doctest/doctest.h>
-
 #include <fstream>
 #include <string>
 
+#include <doctest/doctest.h>
+
 #include "plimsoll/formats/model_source.hpp"
+
 #include "tests/differential/differ.hpp"
 
 namespace plimsoll {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "plimsoll/formats/inline_model.hpp"
+
 #include "tests/differential/differ.hpp"
 
 namespace plimsoll {

@@ -1,8 +1,8 @@
 #include "tests/differential/random_jobs.hpp"
 
-#include <fmt/format.h>
-
 #include <random>
+
+#include <fmt/format.h>
 
 namespace plimsoll::tests {
 namespace {
@@ -62,15 +62,15 @@ plan::Job random_choices(Chooser& choose, const network::NetworkSpec& spec) {
   job.accumulate = choose.of({1, 1, 2, 3});
   job.precision = choose.of({plan::Precision::kFp32, plan::Precision::kBf16,
                              plan::Precision::kMixed, plan::Precision::kFp64});
-  job.optimizer = choose.of({plan::Optimizer::kAdamW, plan::Optimizer::kAdamW,
-                             plan::Optimizer::kSgd, plan::Optimizer::kSgdMomentum,
-                             plan::Optimizer::kLion});
+  job.optimizer =
+      choose.of({plan::Optimizer::kAdamW, plan::Optimizer::kAdamW, plan::Optimizer::kSgd,
+                 plan::Optimizer::kSgdMomentum, plan::Optimizer::kLion});
   job.optimizer_impl =
       choose.of({plan::OptimizerImpl::kPlimsoll, plan::OptimizerImpl::kTorchCpp,
                  plan::OptimizerImpl::kTorchPython, plan::OptimizerImpl::kTorchFused});
   if (choose.chance(30)) job.attention = network::AttentionKernel::kMath;
-  job.checkpoint = choose.of({network::Checkpoint::kNone, network::Checkpoint::kBlock,
-                              network::Checkpoint::kMatmuls});
+  job.checkpoint = choose.of(
+      {network::Checkpoint::kNone, network::Checkpoint::kBlock, network::Checkpoint::kMatmuls});
   job.dropout = choose.chance(30) ? 0.1 : 0.0;
   job.hold_logits = choose.chance(20);
   job.shared_targets = choose.chance(20);

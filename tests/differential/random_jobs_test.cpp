@@ -1,10 +1,11 @@
 // Whole random jobs, calculated against measured: every event of two steps.
-#include <doctest/doctest.h>
+#include "tests/differential/random_jobs.hpp"
 
 #include <cstdlib>
 
+#include <doctest/doctest.h>
+
 #include "tests/differential/differ.hpp"
-#include "tests/differential/random_jobs.hpp"
 
 namespace plimsoll {
 namespace {

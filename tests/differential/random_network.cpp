@@ -1,10 +1,10 @@
 #include "tests/differential/random_network.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <random>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace plimsoll::tests {
 namespace {
@@ -230,7 +230,7 @@ class Generator {
 
   void cast_or_statistics(const Value& x) {
     if (chance(40)) {
-      const DType to = x.dtype == DType::kBFloat16 ? DType::kFloat32
+      const DType to = x.dtype == DType::kBFloat16  ? DType::kFloat32
                        : x.dtype == DType::kFloat32 ? DType::kBFloat16
                                                     : DType::kFloat64;
       return push(g_.to(x.id, to), x.shape, to);
@@ -248,8 +248,7 @@ class Generator {
     const Value x = values_.back();
     const Dims shape = flattened(x.shape);
     const ValueId logits = g_.reshape(x.id, shape);
-    const ValueId target =
-        g_.input("targets", {shape[0]}, DType::kInt64, InputKind::kClasses);
+    const ValueId target = g_.input("targets", {shape[0]}, DType::kInt64, InputKind::kClasses);
     g_.begin_loss();
     network::Network network = g_.finish(logits, g_.cross_entropy(logits, target));
     network.vocabulary = std::min(shape[1], vocabulary_);

@@ -1,8 +1,8 @@
 // 2,000 random networks of single operations, calculated against measured and dry-run, event
 // by event.
-#include <doctest/doctest.h>
-
 #include <cstdlib>
+
+#include <doctest/doctest.h>
 
 #include "tests/differential/differ.hpp"
 #include "tests/differential/random_network.hpp"

@@ -1,9 +1,10 @@
 #include "tests/engine/closed_form_run.hpp"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "plimsoll/network/families/families.hpp"
 
@@ -48,12 +49,18 @@ std::int64_t token(std::uint64_t position, std::uint64_t vocabulary) {
 // transformers' names of our Llama network -> the recorded runs' names.
 std::string reference_name(std::string name) {
   static const std::vector<std::pair<std::string, std::string>> kRenames = {
-      {"model.embed_tokens", "tok"},   {"model.layers.", "blocks."},
-      {"self_attn.q_proj", "attn.wq"}, {"self_attn.k_proj", "attn.wk"},
-      {"self_attn.v_proj", "attn.wv"}, {"self_attn.o_proj", "attn.wo"},
-      {"mlp.gate_proj", "mlp.w1"},     {"mlp.up_proj", "mlp.w3"},
-      {"mlp.down_proj", "mlp.w2"},     {"input_layernorm", "norm1"},
-      {"post_attention_layernorm", "norm2"}, {"model.norm", "norm"},
+      {"model.embed_tokens", "tok"},
+      {"model.layers.", "blocks."},
+      {"self_attn.q_proj", "attn.wq"},
+      {"self_attn.k_proj", "attn.wk"},
+      {"self_attn.v_proj", "attn.wv"},
+      {"self_attn.o_proj", "attn.wo"},
+      {"mlp.gate_proj", "mlp.w1"},
+      {"mlp.up_proj", "mlp.w3"},
+      {"mlp.down_proj", "mlp.w2"},
+      {"input_layernorm", "norm1"},
+      {"post_attention_layernorm", "norm2"},
+      {"model.norm", "norm"},
       {"lm_head", "head"}};
   for (const auto& [ours, theirs] : kRenames) {
     const std::size_t at = name.find(ours);
@@ -109,8 +116,9 @@ struct ClosedFormRun::State {
     const at::NoGradGuard no_grad;
     for (const network::Parameter& p : network.parameters) {
       const std::string name = reference_name(p.name);
-      const bool norm = (name.find("ln") != std::string::npos ||
-                         name.find("norm") != std::string::npos) && name.ends_with("weight");
+      const bool norm =
+          (name.find("ln") != std::string::npos || name.find("norm") != std::string::npos) &&
+          name.ends_with("weight");
       at::Tensor t = runner.parameter(p.name);
       t.copy_(closed_form_weights(name, t.sizes(), norm));
     }

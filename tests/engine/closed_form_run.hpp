@@ -3,8 +3,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "plimsoll/engine/run/runner.hpp"
 #include "plimsoll/network/network.hpp"

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "plimsoll/timeline/timeline.hpp"
 
 namespace plimsoll::tests {
@@ -48,7 +50,7 @@ class EventLines {
   void flush() {
     std::sort(released_.begin(), released_.end());
     for (const auto& [number, bytes] : released_) {
-      lines_.push_back("-" + std::to_string(bytes) + " #" + std::to_string(number));
+      lines_.push_back(fmt::format("-{} #{}", bytes, number));
     }
     released_.clear();
   }

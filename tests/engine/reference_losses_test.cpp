@@ -1,14 +1,15 @@
 // The 12 recorded training runs of PyTorch (truth/reference_losses.json), run in one process from the
 // same closed-form weights and tokens. Tolerances are those of the file's README.
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "plimsoll/engine/run/runner.hpp"
 #include "plimsoll/network/families/families.hpp"
+
 #include "tests/engine/closed_form_run.hpp"
 
 namespace plimsoll {

@@ -1,8 +1,8 @@
 // The walk against figures that were measured byte by byte with libtorch 2.13 on the CPU, one thread.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <string>
+
+#include <doctest/doctest.h>
 
 #include "plimsoll/formats/inline_model.hpp"
 #include "plimsoll/plan/ledger.hpp"
@@ -65,11 +65,29 @@ TEST_CASE("third step of the inline GPT: backward and optimizer, five runs") {
     std::int64_t optimizer_peak, first_backward_peak, first_optimizer_peak;
   };
   const std::array<Row, 5> rows = {{
-      {kStandard, 64, 1, Precision::kFp32, {13528072, 14799876, 15824392}, 15823888, 8424968,
+      {kStandard,
+       64,
+       1,
+       Precision::kFp32,
+       {13528072, 14799876, 15824392},
+       15823888,
+       8424968,
        15322128},
-      {kStandard, 64, 4, Precision::kFp32, {20813320, 14802948, 22861320}, 15826960, 15461896,
+      {kStandard,
+       64,
+       4,
+       Precision::kFp32,
+       {20813320, 14802948, 22861320},
+       15826960,
+       15461896,
        15325200},
-      {kStandard, 64, 4, Precision::kBf16, {10417156, 7403522, 11441156}, 7915532, 7741444,
+      {kStandard,
+       64,
+       4,
+       Precision::kBf16,
+       {10417156, 7403522, 11441156},
+       7915532,
+       7741444,
        7664652},
       {kOdd, 50, 2, Precision::kFp32, {9484104, 8715332, 10281704}, 9481040, 5924840, 9008720},
       {kOdd, 50, 1, Precision::kBf16, {4007152, 4357666, 4740916}, 4740524, 2562484, 4504364},

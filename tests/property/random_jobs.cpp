@@ -72,9 +72,9 @@ plan::Job random_job(const network::NetworkSpec& spec, Dice& dice) {
                                                          network::AttentionKernel::kEfficient,
                                                          network::AttentionKernel::kMath});
   }
-  job.checkpoint = dice.one_in(3)   ? network::Checkpoint::kMatmuls
-                   : dice.coin() ? network::Checkpoint::kBlock
-                                 : network::Checkpoint::kNone;
+  job.checkpoint = dice.one_in(3) ? network::Checkpoint::kMatmuls
+                   : dice.coin()  ? network::Checkpoint::kBlock
+                                  : network::Checkpoint::kNone;
   job.dropout = dice.one_in(3) ? kDropout : 0;
   job.semantics = dice.coin() ? network::Semantics::kHuggingFace : network::Semantics::kPlimsoll;
   job.backend = dice.one_in(3) ? network::Backend::kCuda : network::Backend::kCpu;

@@ -1,9 +1,9 @@
 #include "plimsoll/engine/library/gradient_hooks.hpp"
 
+#include <utility>
+
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
-
-#include <utility>
 
 namespace plimsoll::engine {
 namespace {

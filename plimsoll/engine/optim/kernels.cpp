@@ -42,9 +42,10 @@ AdamWNumbers<T> adamw_numbers(const OptimizerSettings& s, std::int64_t step, dou
 }
 
 template <class Weight, class Gradient, class State>
-PLIMSOLL_EACH_VECTOR_WIDTH void adamw_range(Weight* __restrict w, const Gradient* __restrict g, State* __restrict m,
-                 State* __restrict v, c10::BFloat16* __restrict copy, std::int64_t n,
-                 const AdamWNumbers<Compute<Weight>>& k) {
+PLIMSOLL_EACH_VECTOR_WIDTH void adamw_range(Weight* __restrict w, const Gradient* __restrict g,
+                                            State* __restrict m, State* __restrict v,
+                                            c10::BFloat16* __restrict copy, std::int64_t n,
+                                            const AdamWNumbers<Compute<Weight>>& k) {
   using T = Compute<Weight>;
   for (std::int64_t i = 0; i < n; ++i) {
     const T gradient = static_cast<T>(g[i]) * k.gradient_scale;
@@ -60,9 +61,10 @@ PLIMSOLL_EACH_VECTOR_WIDTH void adamw_range(Weight* __restrict w, const Gradient
 }
 
 template <class Weight, class Gradient, class State>
-PLIMSOLL_EACH_VECTOR_WIDTH void sgd_range(Weight* __restrict w, const Gradient* __restrict g, State* __restrict m,
-               c10::BFloat16* __restrict copy, std::int64_t n, const OptimizerSettings& s,
-               double scale) {
+PLIMSOLL_EACH_VECTOR_WIDTH void sgd_range(Weight* __restrict w, const Gradient* __restrict g,
+                                          State* __restrict m, c10::BFloat16* __restrict copy,
+                                          std::int64_t n, const OptimizerSettings& s,
+                                          double scale) {
   using T = Compute<Weight>;
   const T rate = static_cast<T>(s.learning_rate);
   const T decay = static_cast<T>(s.weight_decay);
@@ -81,9 +83,10 @@ PLIMSOLL_EACH_VECTOR_WIDTH void sgd_range(Weight* __restrict w, const Gradient* 
 }
 
 template <class Weight, class Gradient, class State>
-PLIMSOLL_EACH_VECTOR_WIDTH void lion_range(Weight* __restrict w, const Gradient* __restrict g, State* __restrict m,
-                c10::BFloat16* __restrict copy, std::int64_t n, const OptimizerSettings& s,
-                double scale) {
+PLIMSOLL_EACH_VECTOR_WIDTH void lion_range(Weight* __restrict w, const Gradient* __restrict g,
+                                           State* __restrict m, c10::BFloat16* __restrict copy,
+                                           std::int64_t n, const OptimizerSettings& s,
+                                           double scale) {
   using T = Compute<Weight>;
   const T rate = static_cast<T>(s.learning_rate);
   const T decay = static_cast<T>(1 - s.learning_rate * s.weight_decay);

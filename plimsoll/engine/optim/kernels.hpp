@@ -14,7 +14,7 @@ namespace plimsoll::engine {
 
 struct OptimizerSettings {
   double learning_rate = 1e-3;
-  double beta1 = 0.9;       // sgd-momentum: the momentum
+  double beta1 = 0.9;  // sgd-momentum: the momentum
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0.01;

@@ -20,7 +20,9 @@ class OwnOptimizer final : public Optimizer {
  public:
   OwnOptimizer(std::vector<OptimizedParameter>& parameters, const plan::Job& job,
                const OptimizerSettings& settings)
-      : parameters_(parameters), kind_(job.optimizer), settings_(settings),
+      : parameters_(parameters),
+        kind_(job.optimizer),
+        settings_(settings),
         gradient_scale_(1.0 / job.accumulate) {
     const TagScope tag(Tag::kOptimizer);
     const at::ScalarType dtype = scalar_type(job.recipe().state);
@@ -89,18 +91,17 @@ class TorchCppOptimizer final : public Optimizer {
                     const OptimizerSettings& s)
       : parameters_(parameters), accumulate_(job.accumulate) {
     if (job.optimizer == plan::Optimizer::kAdamW) {
-      optimizer_ = std::make_unique<torch::optim::AdamW>(
-          tensors_of(parameters), torch::optim::AdamWOptions(s.learning_rate)
-                                      .betas({s.beta1, s.beta2})
-                                      .eps(s.epsilon)
-                                      .weight_decay(s.weight_decay));
+      optimizer_ = std::make_unique<torch::optim::AdamW>(tensors_of(parameters),
+                                                         torch::optim::AdamWOptions(s.learning_rate)
+                                                             .betas({s.beta1, s.beta2})
+                                                             .eps(s.epsilon)
+                                                             .weight_decay(s.weight_decay));
       return;
     }
     const double momentum = job.optimizer == plan::Optimizer::kSgdMomentum ? s.beta1 : 0.0;
     optimizer_ = std::make_unique<torch::optim::SGD>(
-        tensors_of(parameters), torch::optim::SGDOptions(s.learning_rate)
-                                    .momentum(momentum)
-                                    .weight_decay(s.weight_decay));
+        tensors_of(parameters),
+        torch::optim::SGDOptions(s.learning_rate).momentum(momentum).weight_decay(s.weight_decay));
   }
 
   void step() override {
@@ -162,7 +163,10 @@ class TorchPythonOptimizer final : public Optimizer {
  public:
   TorchPythonOptimizer(std::vector<OptimizedParameter>& parameters, const plan::Job& job,
                        const OptimizerSettings& s)
-      : parameters_(parameters), kind_(job.optimizer), accumulate_(job.accumulate), settings_(s),
+      : parameters_(parameters),
+        kind_(job.optimizer),
+        accumulate_(job.accumulate),
+        settings_(s),
         states_(parameters.size()) {}
 
   void step() override {
@@ -242,8 +246,7 @@ class TorchPythonOptimizer final : public Optimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> make_optimizer(std::vector<OptimizedParameter>& parameters,
-                                          const plan::Job& job,
-                                          const OptimizerSettings& settings) {
+                                          const plan::Job& job, const OptimizerSettings& settings) {
   switch (job.optimizer_impl) {
     case OptimizerImpl::kPlimsoll:
       return std::make_unique<OwnOptimizer>(parameters, job, settings);

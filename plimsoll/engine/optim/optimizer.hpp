@@ -27,7 +27,6 @@ class Optimizer {
 // With the implementation plimsoll, states are allocated here. On the meta device the arithmetic of
 // fused kernels is skipped and allocations are the same.
 std::unique_ptr<Optimizer> make_optimizer(std::vector<OptimizedParameter>& parameters,
-                                          const plan::Job& job,
-                                          const OptimizerSettings& settings);
+                                          const plan::Job& job, const OptimizerSettings& settings);
 
 }  // namespace plimsoll::engine

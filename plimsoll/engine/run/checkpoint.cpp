@@ -20,7 +20,8 @@ void set_random_state(const at::Tensor& state) {
 class Frame {
  public:
   Frame(RegionBody body, const at::Tensor& input, bool keep_random_state)
-      : body_(std::move(body)), input_(input.detach(), "checkpoint"),
+      : body_(std::move(body)),
+        input_(input.detach(), "checkpoint"),
         wants_gradient_(input.requires_grad()) {
     if (keep_random_state) random_state_ = random_state();
   }
@@ -37,8 +38,9 @@ class Frame {
     KeptTensor kept = std::exchange(kept_.at(index), KeptTensor());
     at::Tensor tensor = kept.get();
     if (!tensor.defined()) {
-      throw std::runtime_error("[checkpoint] a second backward pass through a checkpointed region: "
-                               "expected one. Hint: retain_graph is not supported here");
+      throw std::runtime_error(
+          "[checkpoint] a second backward pass through a checkpointed region: "
+          "expected one. Hint: retain_graph is not supported here");
     }
     return tensor;
   }

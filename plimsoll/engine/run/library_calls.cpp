@@ -15,8 +15,7 @@ const at::Tensor& input(const Operation& op, const Values& values, std::size_t i
   return values[op.inputs[i]];
 }
 
-std::optional<at::Tensor> optional_input(const Operation& op, const Values& values,
-                                         std::size_t i) {
+std::optional<at::Tensor> optional_input(const Operation& op, const Values& values, std::size_t i) {
   if (i >= op.inputs.size()) return std::nullopt;
   return values[op.inputs[i]];
 }
@@ -36,8 +35,8 @@ at::Tensor attention(const Operation& op, const Values& values) {
   const at::Tensor& v = input(op, values, 2);
   const Attributes& a = op.attributes;
   if (a.kernel == AttentionKernel::kMath) {
-    return std::get<0>(at::_scaled_dot_product_attention_math(q, k, v, {}, a.number, true, {}, {},
-                                                              a.grouped));
+    return std::get<0>(
+        at::_scaled_dot_product_attention_math(q, k, v, {}, a.number, true, {}, {}, a.grouped));
   }
   return at::scaled_dot_product_attention(q, k, v, {}, a.number, true, {}, a.grouped);
 }

@@ -25,7 +25,10 @@ class Runner::Backend {
   using Values = std::vector<at::Tensor>;
 
   Backend(const Network& network, const plan::Job& job, const RunnerOptions& options)
-      : network_(network), job_(job), options_(options), recipe_(job.recipe()),
+      : network_(network),
+        job_(job),
+        options_(options),
+        recipe_(job.recipe()),
         values_(network.values) {
     if (options.meter != nullptr) names_ = plan::operation_names(network);
     begin_phase({Phase::kModel, 0, 0});

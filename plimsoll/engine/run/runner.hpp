@@ -16,10 +16,10 @@
 namespace plimsoll::engine {
 
 struct RunnerOptions {
-  at::Device device = at::kCPU;    // kCPU or kMeta
-  std::uint64_t seed = 0;          // of parameters, tokens and dropout
+  at::Device device = at::kCPU;  // kCPU or kMeta
+  std::uint64_t seed = 0;        // of parameters, tokens and dropout
   OptimizerSettings optimizer;
-  Meter* meter = nullptr;          // told of phases and operations when set
+  Meter* meter = nullptr;  // told of phases and operations when set
 };
 
 class Runner {

@@ -34,9 +34,9 @@ struct SavedRecord {
 
 // Floating-point operations by kind; attention by the three conventions.
 struct FlopCount {
-  std::int64_t matmul = 0;          // products of activations with weights
-  std::int64_t attention_full = 0;  // the whole S x S square
-  std::int64_t attention_exact = 0; // only pairs that a causal mask keeps
+  std::int64_t matmul = 0;           // products of activations with weights
+  std::int64_t attention_full = 0;   // the whole S x S square
+  std::int64_t attention_exact = 0;  // only pairs that a causal mask keeps
   std::int64_t convolution = 0;
 
   FlopCount& operator+=(const FlopCount& other) {
@@ -80,10 +80,10 @@ class Autograd {
   const LibraryFacts facts;
 
   // --- state that the driver of a step sets
-  timeline::OperationId operation = 0;           // label of the next events
+  timeline::OperationId operation = 0;              // label of the next events
   timeline::Tag tag = timeline::Tag::kActivations;  // of the next allocations
   bool grad_mode = true;
-  std::vector<SavedRecord>* ledger = nullptr;    // when set, every save is appended
+  std::vector<SavedRecord>* ledger = nullptr;  // when set, every save is appended
   FlopCount flops;
   FlopCount recompute_flops;  // of reruns; not in `flops`
   // Called after a leaf's gradient is complete in this backward pass.

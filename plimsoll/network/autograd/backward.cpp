@@ -138,9 +138,9 @@ void Autograd::accumulate(TensorImpl& leaf, Gradients& in) {
     kept = plain_view(gradient, gradient.shape(), gradient.strides());
     retag(gradient.storage(), timeline::Tag::kGradients);
   } else {
-    kept = empty_strided(gradient.shape(),
-                         dense ? leaf.strides : contiguous_strides(gradient.shape()),
-                         gradient.dtype(), timeline::Tag::kGradients);
+    kept =
+        empty_strided(gradient.shape(), dense ? leaf.strides : contiguous_strides(gradient.shape()),
+                      gradient.dtype(), timeline::Tag::kGradients);
   }
   leaf.grad = Ref<TensorImpl>(kept.impl());
 }

@@ -71,8 +71,8 @@ struct Frame {
   Tensor input;
   Tensor random_state;  // the CPU generator's state, when kept
   std::function<Tensor(const Tensor&)> body;
-  std::vector<Tensor> kept;        // by slot: captured by the rerun, each dropped at its unpack
-  std::vector<Tensor> outputs;     // policy "matmuls": results that are not recomputed
+  std::vector<Tensor> kept;     // by slot: captured by the rerun, each dropped at its unpack
+  std::vector<Tensor> outputs;  // policy "matmuls": results that are not recomputed
   std::size_t next_output = 0;
 };
 
@@ -94,14 +94,14 @@ struct Node {
       : owner(engine), sequence(order), name(node_name), operation(label) {}
 
   Autograd* owner;
-  std::uint64_t sequence;      // taken before the operation runs; accumulators: the largest
+  std::uint64_t sequence;  // taken before the operation runs; accumulators: the largest
   const char* name;
-  Formula formula = nullptr;   // null: an accumulator of a leaf's gradient
+  Formula formula = nullptr;       // null: an accumulator of a leaf's gradient
   TensorImpl* variable = nullptr;  // accumulators: the leaf (which outlives the graph)
   std::uint32_t uses = 0;
   timeline::OperationId operation;
   Few<Edge, kMaxEdges> edges;
-  OutputMeta output;             // all outputs of a node are alike (equal parts of a split)
+  OutputMeta output;  // all outputs of a node are alike (equal parts of a split)
   std::uint8_t output_count = 0;
 
   // Saved tensors are here, or after a forward pass under checkpointing in `frame`: slot i is then
@@ -114,7 +114,7 @@ struct Node {
   // What formulas need besides saved tensors and the inputs' shapes.
   std::uint8_t dim = 0;
   std::uint8_t dim2 = 0;
-  std::uint8_t layouts = 0;  // of a product's operands
+  std::uint8_t layouts = 0;              // of a product's operands
   std::array<std::int64_t, 2> square{};  // queries and keys of a product inside attention
 
   // Scratch of a backward pass.

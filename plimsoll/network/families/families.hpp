@@ -15,17 +15,17 @@ std::string_view name(Checkpoint checkpoint);
 
 // The sizes and choices of one forward pass.
 struct BuildOptions {
-  std::int64_t batch = 1;      // B: rows of a micro-batch
-  std::int64_t sequence = 0;   // T: tokens per row (image networks: ignored)
-  DType dtype = DType::kFloat32;  // of parameters and activations
+  std::int64_t batch = 1;              // B: rows of a micro-batch
+  std::int64_t sequence = 0;           // T: tokens per row (image networks: ignored)
+  DType dtype = DType::kFloat32;       // of parameters and activations
   DType loss_dtype = DType::kFloat32;  // logits are cast to it before the loss when they differ
   AttentionKernel kernel = AttentionKernel::kFlash;
   double dropout = 0;
   Checkpoint checkpoint = Checkpoint::kNone;
   Semantics semantics = Semantics::kPlimsoll;
-  bool shared_targets = false;    // targets are the inputs
-  bool position_first = true;     // g++ evaluates the right operand of tok(ids) + pos(...) first
-  bool fused_rms_norm = true;     // at::rms_norm instead of single operations
+  bool shared_targets = false;  // targets are the inputs
+  bool position_first = true;   // g++ evaluates the right operand of tok(ids) + pos(...) first
+  bool fused_rms_norm = true;   // at::rms_norm instead of single operations
 };
 
 // Never fails for a spec that validate() accepts; throws OverflowError for absurd sizes.

@@ -22,12 +22,19 @@ struct Names {
 
 Names names_of(Family family) {
   if (family == Family::kGpt2) {
-    return {"transformer.wte", "transformer.wpe", "transformer.h.{}", "ln_1",
-            "attn.c_attn",     "attn.c_proj",     "ln_2",             "mlp.c_fc",
-            "mlp.c_proj",      "transformer.ln_f"};
+    return {"transformer.wte",
+            "transformer.wpe",
+            "transformer.h.{}",
+            "ln_1",
+            "attn.c_attn",
+            "attn.c_proj",
+            "ln_2",
+            "mlp.c_fc",
+            "mlp.c_proj",
+            "transformer.ln_f"};
   }
-  return {"wte",  "wpe",    "blocks.{}", "ln1", "attn.qkv", "attn.proj", "ln2", "mlp.fc",
-          "mlp.proj", "ln_f"};
+  return {"wte",       "wpe", "blocks.{}", "ln1",      "attn.qkv",
+          "attn.proj", "ln2", "mlp.fc",    "mlp.proj", "ln_f"};
 }
 
 struct Affine {

@@ -106,8 +106,7 @@ Tensor flash(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, boo
   Tensor out = empty_like(a, q);
   const std::int64_t rows =
       padded ? rounded_up(q.size(2), a.facts.efficient_row_multiple) : q.size(2);
-  const Tensor lse =
-      a.empty({q.size(0), q.size(1), rows}, accumulation_dtype(q.dtype()));
+  const Tensor lse = a.empty({q.size(0), q.size(1), rows}, accumulation_dtype(q.dtype()));
   Tensor seed;
   Tensor offset;
   if (a.facts.attention_saves_seed) {
@@ -205,8 +204,9 @@ Tensor math(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, bool
 }  // namespace
 
 AttentionKernel chosen_kernel(const LibraryFacts& facts, DType dtype, bool dropout) {
-  if (facts.backend == Backend::kCpu) return dropout ? AttentionKernel::kMath : AttentionKernel::kFlash;
-  return is_half(dtype) ? AttentionKernel::kFlash
+  if (facts.backend == Backend::kCpu)
+    return dropout ? AttentionKernel::kMath : AttentionKernel::kFlash;
+  return is_half(dtype)             ? AttentionKernel::kFlash
          : dtype == DType::kFloat32 ? AttentionKernel::kEfficient
                                     : AttentionKernel::kMath;
 }

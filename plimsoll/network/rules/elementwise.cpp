@@ -168,9 +168,7 @@ Tensor gelu(Autograd& a, const Tensor& x) { return activation(a, "Gelu", gelu_ba
 Tensor gelu_tanh(Autograd& a, const Tensor& x) {
   return activation(a, "Gelu", activation_backward, x);
 }
-Tensor silu(Autograd& a, const Tensor& x) {
-  return activation(a, "Silu", activation_backward, x);
-}
+Tensor silu(Autograd& a, const Tensor& x) { return activation(a, "Silu", activation_backward, x); }
 
 Tensor relu(Autograd& a, const Tensor& x) {
   const Ref<Node> node = a.record("Relu", relu_backward, {&x});

@@ -48,8 +48,8 @@ void copy_operands(Autograd& a, const Matrix& x, const Matrix& y, DType dtype) {
 Tensor product(Autograd& a, const Tensor& x, const Tensor& y) {
   const std::int64_t rows = x.size(0);
   const std::int64_t columns = y.size(1);
-  a.flops.matmul =
-      checked_add(a.flops.matmul, checked_mul(checked_mul(checked_mul(2, rows), columns), x.size(1)));
+  a.flops.matmul = checked_add(a.flops.matmul,
+                               checked_mul(checked_mul(checked_mul(2, rows), columns), x.size(1)));
   const DType dtype = promote({&x, &y});
   Tensor out = a.empty({rows, columns}, dtype);
   copy_operands(a, matrix_of(x, 0), matrix_of(y, 0), dtype);
@@ -108,8 +108,7 @@ void count_bmm(Autograd& a, const Dims& x, std::int64_t columns, const Attention
   const std::int64_t pairs = checked_mul(square.queries, square.keys);
   const std::int64_t seen = pairs - checked_mul(square.queries, square.queries - 1) / 2;
   a.flops.attention_full = checked_add(a.flops.attention_full, flops);
-  a.flops.attention_exact =
-      checked_add(a.flops.attention_exact, checked_mul(flops / pairs, seen));
+  a.flops.attention_exact = checked_add(a.flops.attention_exact, checked_mul(flops / pairs, seen));
 }
 
 // One step of a batched product: which operands are copied, and how often.
@@ -200,7 +199,8 @@ Tensor matmul_matrix(Autograd& a, const Tensor& x, const Tensor& matrix) {
   check(x.rank() == 3, "a batched product of more than three dimensions");
   const Dims batched{x.size(0), matrix.size(0), matrix.size(1)};
   const Tensor left = reshape(a, expand(a, x, x.shape()), x.shape());
-  const Tensor wide = a.tracked_view(matrix, batched, {0, matrix.strides()[0], matrix.strides()[1]});
+  const Tensor wide =
+      a.tracked_view(matrix, batched, {0, matrix.strides()[0], matrix.strides()[1]});
   return unsafe_view(a, bmm(a, left, reshape(a, wide, batched)), out_shape);
 }
 

@@ -110,8 +110,7 @@ Tensor cat(Autograd& a, std::span<const Tensor> parts, std::size_t dim) {
   check(parts.size() <= kMaxEdges && !parts.empty(), "cat of too many tensors");
   const Tensor none;
   const auto part = [&](std::size_t i) { return i < parts.size() ? &parts[i] : &none; };
-  const Ref<Node> node =
-      a.record("Cat", cat_backward, {part(0), part(1), part(2), part(3)});
+  const Ref<Node> node = a.record("Cat", cat_backward, {part(0), part(1), part(2), part(3)});
   Dims shape = parts[0].shape();
   shape[dim] = 0;
   for (const Tensor& p : parts) shape[dim] += p.size(dim);
