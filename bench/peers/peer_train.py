@@ -161,7 +161,7 @@ def main():
     def batch(t):
         if txt is not None: k = np.array([np.arange(T + 1) + ((t * G + g) * T) % (len(txt) - T - 1) for g in rows]); x = txt[k]
         else: x = tokens(t, G, T, V, list(rows))
-        x = torch.from_numpy(x); return x[:, :-1].contiguous(), x[:, 1:].contiguous()
+        x = torch.from_numpy(x); return x[:, :-1].clone(), x[:, 1:].clone()
     amp = torch.autocast("cpu", torch.bfloat16, enabled=a.dtype == "bf16" and not fsdp)
     def step(t):
         x, y = batch(t)

@@ -10,9 +10,7 @@ at::Tensor ids(at::IntArrayRef shape) { return torch::zeros(shape, torch::kLong)
 
 at::Tensor mask(at::IntArrayRef shape) { return torch::ones(shape, torch::kBool); }
 
-}  // namespace
-
-std::vector<OperationCase> elementwise_cases() {
+std::vector<OperationCase> activation_cases() {
   using T = at::Tensor;
   return {
       unary("relu", [](const T& x) { return at::relu(x); }),
@@ -63,6 +61,12 @@ std::vector<OperationCase> elementwise_cases() {
       unary("sum of itself", [](const T& x) { return x + x; }),
       unary("used three times", [](const T& x) { return x.exp() + x.sin() + x.cos(); }),
       unary("product of itself", [](const T& x) { return x * x; }),
+  };
+}
+
+std::vector<OperationCase> broadcast_cases() {
+  using T = at::Tensor;
+  return {
       unary("broadcast sum", [](const T& x) { return x + leaf({8}, x.scalar_type()); }),
       unary("broadcast product",
             [](const T& x) {
@@ -118,6 +122,14 @@ std::vector<OperationCase> elementwise_cases() {
               return x * torch::tensor({1., 2., 3., 4., 5., 6., 7., 8.});
             }),
   };
+}
+
+}  // namespace
+
+std::vector<OperationCase> elementwise_cases() {
+  std::vector<OperationCase> cases = activation_cases();
+  for (OperationCase& one : broadcast_cases()) cases.push_back(std::move(one));
+  return cases;
 }
 
 std::vector<OperationCase> reduction_cases() {
