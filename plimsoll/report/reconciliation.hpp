@@ -25,7 +25,7 @@ struct ReconciliationRow {
 
 struct Reconciliation {
   std::vector<ReconciliationRow> rows;
-  std::string dry_reason;       // why the whole column is absent; empty when it is there
+  std::string dry_reason;       // why figures of the column are absent; empty when all are there
   std::string measured_reason;  // the same for the measured column
 };
 

@@ -129,7 +129,8 @@ Tensor& Autograd::attach(const Ref<Node>& node, Tensor& out) {
 
 void Autograd::save(Node& node, std::size_t slot, const Tensor& t, bool output) {
   check(slot < kMaxSaved, "more saved tensors than a node has slots");
-  const bool first = std::exchange(node.saved_slots, node.saved_slots | (1U << slot)) == 0;
+  const bool first = node.saved_slots == 0;
+  node.saved_slots = static_cast<std::uint8_t>(node.saved_slots | (1U << slot));
   if (!frames_.empty()) return save_in_frame(node, slot, t, first);
   if (ledger != nullptr) record_save(t, node.name);
   if (node.saved.size() <= slot) node.saved.resize(slot + 1);
@@ -161,7 +162,8 @@ void Autograd::record_save(const Tensor& t, const char* node) {
 }
 
 Tensor Autograd::unpack(Node& node, std::size_t slot) {
-  if ((node.saved_slots >> slot & 1U) == 0) return {};
+  const unsigned saved = node.saved_slots;
+  if ((saved >> slot & 1U) == 0) return {};
   if (!node.frame) return node.saved[slot];
   Frame& frame = *node.frame;
   if (!frame.recomputed) rerun(frame);

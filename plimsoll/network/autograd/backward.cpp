@@ -51,6 +51,12 @@ void Autograd::count_dependencies(Node& root) {
 // The ready node with the highest sequence number runs first, accumulators before all others.
 // Outputs, incoming gradients and saved tensors of a node coexist: they die in this order.
 void Autograd::run_ready_nodes() {
+  // After an exception, too, no node may outlive the leaf that it accumulates into.
+  struct Emptied {
+    std::vector<Ready>& ready;
+    ~Emptied() { ready.clear(); }
+  };
+  const Emptied emptied{ready_};
   const timeline::OperationId outer_operation = operation;
   while (!ready_.empty()) {
     std::pop_heap(ready_.begin(), ready_.end());
