@@ -24,7 +24,10 @@ std::string signed_figure(const std::optional<std::int64_t>& value) {
 
 std::string reason_line(const char* column, const std::string& reason, const TextStyle& style) {
   if (reason.empty()) return "";
-  return "  " + wrapped(fmt::format("{} is missing where \"-\" stands: {}", column, reason), 2, 4, style.width) + "\n";
+  return "  " +
+         wrapped(fmt::format("{} is missing where \"-\" stands: {}", column, reason), 2, 4,
+                 style.width) +
+         "\n";
 }
 
 std::string verdict(const Reconciliation& reconciliation) {

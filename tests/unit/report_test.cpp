@@ -86,7 +86,8 @@ TEST_CASE("a column that could not be had is null in JSON and a dash in text, wi
   CHECK(value["rows"][0]["measured"].is_null());
   CHECK(value["rows"][0]["difference"] == 0);
   CHECK(value["reason"]["measured"] == "no CUDA device");
-  CHECK(contains(report::reconciliation_text(r, {}), "measured is missing where \"-\" stands: no CUDA device"));
+  CHECK(contains(report::reconciliation_text(r, {}),
+                 "measured is missing where \"-\" stands: no CUDA device"));
 }
 
 TEST_CASE("the fit over batches is exact for the reference run's activations") {
