@@ -30,8 +30,7 @@ class EventLines {
     switch (event.kind) {
       case timeline::EventKind::kAllocate:
         flush();
-        lines_.push_back("+" + std::to_string(event.bytes) + " #" +
-                         std::to_string(numbers_.size()));
+        lines_.push_back(fmt::format("+{} #{}", event.bytes, numbers_.size()));
         numbers_.emplace(event.block, numbers_.size());
         break;
       case timeline::EventKind::kRelease:
@@ -39,7 +38,7 @@ class EventLines {
         break;
       case timeline::EventKind::kBeginPhase:
         flush();
-        lines_.push_back("phase " + std::string(timeline::name(event.phase.phase)));
+        lines_.push_back(fmt::format("phase {}", timeline::name(event.phase.phase)));
         break;
       case timeline::EventKind::kEndPhase:
       case timeline::EventKind::kRetag:
