@@ -1,0 +1,16 @@
+// The four ways to spread a model's state over R ranks.
+#pragma once
+
+#include <cstdint>
+
+namespace plimsoll::shard {
+
+// What is divided by R. Each stage divides what the stage before it divides, and more.
+enum class Stage : std::uint8_t {
+  kNothing = 0,     // every rank holds everything; gradients are summed (DDP)
+  kOptimizer = 1,   // master copies and moments
+  kGradients = 2,   // and gradients
+  kParameters = 3,  // and parameters, which are gathered unit by unit before use
+};
+
+}  // namespace plimsoll::shard
