@@ -67,7 +67,8 @@ std::string backward(Schedule& s) {
     log += " . " + text(s.gradients_complete(u));
     s.backward_passed(u);
   }
-  return log + " | " + text(s.gradients_complete(kRoot)) + " | " + text(s.backward_ends());
+  log += " | " + text(s.gradients_complete(kRoot));
+  return log + " | " + text(s.backward_ends());
 }
 
 }  // namespace
