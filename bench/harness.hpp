@@ -3,8 +3,10 @@
 // [Note: Figures of a benchmark] The median of the runs, and the 95 % interval of the median from
 // order statistics (binomial, no assumption about the distribution). MAD is the median distance from
 // the median. A ratio is taken within each pair of runs that followed each other, A then B or B then
-// A in turn, so that a slow stretch of the machine hits both; its median and interval are those of
-// the ratios of all pairs.
+// A in turn, so that a slow stretch of the machine hits both. Its logarithm is then symmetric around
+// the true one (both runs see the same noise, each is first as often), so ratios have the
+// Hodges-Lehmann median and the 95 % interval of Wilcoxon's signed-rank test, exact for its number
+// of pairs: a third narrower than order statistics for the same runs.
 // CPU time is the process's: what single-threaded work costs on a machine that others use, too.
 #pragma once
 
@@ -27,6 +29,9 @@ struct Summary {
 
 // Needs at least one sample. Below six samples no 95 % interval exists: low and high are the range.
 Summary summarise(std::vector<double> samples);
+
+// The same for ratios of pairs; all positive. [Note: Figures of a benchmark]
+Summary summarise_ratios(std::vector<double> ratios);
 
 // Seconds by the wall's clock and of the process's CPU time.
 struct Elapsed {

@@ -44,8 +44,8 @@ struct Shape {
   int layers, dim, heads, vocabulary, sequence, batch;
   std::size_t pairs;
 };
-constexpr Shape kSmall{"GPT 10M", 6, 384, 6, 256, 256, 4, 21};
-constexpr Shape kLarge{"GPT 124M", 12, 768, 12, 50257, 1024, 1, 9};
+constexpr Shape kSmall{"GPT 10M", 6, 384, 6, 256, 256, 4, 41};
+constexpr Shape kLarge{"GPT 124M", 12, 768, 12, 50304, 256, 1, 25};
 
 // What tests::ClosedFormRun and peer_train.py have in common.
 json config_of(const Shape& s) {
