@@ -46,6 +46,19 @@ std::string human_count(std::int64_t value) {
   return scaled(static_cast<double>(value), 1000, kNames);
 }
 
+std::string with_prefix(double value, std::string_view unit) {
+  static constexpr std::array<std::string_view, 10> kPrefixes = {"n", "u", "m", "",  "k",
+                                                                 "M", "G", "T", "P", "E"};
+  if (value == 0) return fmt::format("0 {}", unit);
+  std::size_t index = 0;
+  double scale = 1e-9;
+  while (std::abs(value) >= 1000 * scale && index + 1 < kPrefixes.size()) {
+    scale *= 1000;
+    ++index;
+  }
+  return fmt::format("{:.2f} {}{}", value / scale, kPrefixes.at(index), unit);
+}
+
 std::string human(Flops flops) {
   static constexpr std::array<std::string_view, 7> kNames = {"FLOP",  "kFLOP", "MFLOP", "GFLOP",
                                                              "TFLOP", "PFLOP", "EFLOP"};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "plimsoll/base/units.hpp"
 
@@ -19,5 +20,9 @@ std::string human_count(std::int64_t value);
 
 // FLOPs with SI prefixes: "1.23 TFLOP".
 std::string human(Flops flops);
+
+// Three or four significant digits with an SI prefix from n to E: "4.80 TB/s", "989.40 TFLOP/s",
+// "3.40 us". Zero has none.
+std::string with_prefix(double value, std::string_view unit);
 
 }  // namespace plimsoll

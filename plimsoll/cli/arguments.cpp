@@ -1,12 +1,21 @@
 #include "plimsoll/cli/arguments.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace plimsoll::cli {
 namespace {
+
+bool may_be_left_out(std::string_view word) { return word.starts_with('['); }
+
+// "[NAME]" -> "NAME".
+std::string bare(std::string_view word) {
+  if (may_be_left_out(word)) word = word.substr(1, word.size() - 2);
+  return std::string(word);
+}
 
 // Everything is read as text: CLI11's own conversions accept "0x10" and "1e3" for whole numbers.
 struct Parser {
@@ -18,7 +27,7 @@ struct Parser {
   explicit Parser(const Syntax& syntax) : app(syntax.summary, "plimsoll " + syntax.name) {
     app.set_help_flag();
     app.allow_extras();
-    if (!syntax.positional.empty()) app.add_option(syntax.positional, positional);
+    if (!syntax.positional.empty()) app.add_option(bare(syntax.positional), positional);
     for (const Option& option : syntax.options) {
       if (option.value.empty()) {
         app.add_flag(option.name, flags[option.name]);
@@ -68,15 +77,47 @@ Result<void> check_words(const Syntax& syntax, const std::vector<std::string>& a
   return {};
 }
 
-Result<void> check_extras(const Syntax& syntax, const std::vector<std::string>& extras) {
+// "-5" is a number where words may follow, and refused as one.
+bool is_option(const Syntax& syntax, const std::string& word) {
+  if (word.size() < 2 || word[0] != '-' || word == "--") return false;
+  const bool number = word[1] >= '0' && word[1] <= '9';
+  return !number || syntax.further.empty();
+}
+
+// The words after the positional one.
+Result<std::vector<std::string>> further_words(const Syntax& syntax,
+                                               const std::vector<std::string>& extras) {
+  std::vector<std::string> words;
+  const bool endless = !syntax.further.empty() && syntax.further.back().ends_with("...]");
   for (const std::string& word : extras) {
-    if (word.size() > 1 && word[0] == '-' && word != "--") return unknown_option(syntax, word);
+    if (is_option(syntax, word)) return unknown_option(syntax, word);
   }
   for (const std::string& word : extras) {
     if (word == "--") continue;
-    const std::string expected = syntax.positional.empty() ? "none" : "one " + syntax.positional;
-    return fail(syntax.name,
-                fmt::format("unexpected argument \"{}\", expected {}", word, expected));
+    if (!endless && words.size() == syntax.further.size()) {
+      const std::string first = syntax.positional.empty() ? "none" : "one " + syntax.positional;
+      const std::string expected =
+          syntax.further.empty()
+              ? first
+              : fmt::format("{} {}", bare(syntax.positional), fmt::join(syntax.further, " "));
+      return fail(syntax.name,
+                  fmt::format("unexpected argument \"{}\", expected {}", word, expected));
+    }
+    words.push_back(word);
+  }
+  return words;
+}
+
+Result<void> check_missing(const Syntax& syntax, const Given& given, bool has_first) {
+  std::vector<std::string> missing;
+  if (!syntax.positional.empty() && !has_first) missing.push_back(syntax.positional);
+  for (std::size_t i = given.further.size(); i < syntax.further.size(); ++i) {
+    missing.push_back(syntax.further[i]);
+  }
+  for (const std::string& word : missing) {
+    if (may_be_left_out(word)) continue;
+    return fail(syntax.name, fmt::format("{} is missing", word),
+                fmt::format("plimsoll {} --help", syntax.name));
   }
   return {};
 }
@@ -98,7 +139,7 @@ Result<void> run_parser(Parser& parser, const Syntax& syntax,
   } catch (const CLI::ParseError& error) {
     return fail(syntax.name, error.what(), fmt::format("plimsoll {} --help", syntax.name));
   }
-  return check_extras(syntax, parser.app.remaining());
+  return {};
 }
 
 }  // namespace
@@ -114,10 +155,12 @@ Result<Given> parse_arguments(const Syntax& syntax, const std::vector<std::strin
   if (auto ok = run_parser(parser, syntax, arguments); !ok) return tl::unexpected(ok.error());
   Given given;
   given.positional = parser.positional;
-  if (!syntax.positional.empty() && parser.app.count(syntax.positional) == 0) {
-    return fail(syntax.name, fmt::format("{} is missing", syntax.positional),
-                fmt::format("plimsoll {} --help", syntax.name));
-  }
+  auto words = further_words(syntax, parser.app.remaining());
+  if (!words) return tl::unexpected(words.error());
+  given.further = *std::move(words);
+  const bool has_first =
+      !syntax.positional.empty() && parser.app.count(bare(syntax.positional)) > 0;
+  if (auto ok = check_missing(syntax, given, has_first); !ok) return tl::unexpected(ok.error());
   for (const auto& [name, text] : parser.texts) {
     if (parser.app.count(name) > 0) given.values[name] = text;
   }

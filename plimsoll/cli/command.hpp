@@ -24,14 +24,17 @@ struct Option {
 struct Syntax {
   std::string name;
   std::string summary;     // one line
-  std::string positional;  // "MODEL", or empty: none
+  std::string positional;  // "MODEL", "[NAME]": may be left out, or empty: none
   std::vector<Option> options;
+  // Further words: "TERM", "[TERM]", and last "[SIZE...]": any number.
+  std::vector<std::string> further = {};
 };
 
 // The arguments of one call.
 class Given {
  public:
-  std::string positional;
+  std::string positional;                     // "" when it may be left out and was
+  std::vector<std::string> further;           // words after it
   std::map<std::string, std::string> values;  // by option name; flags have ""
 
   bool has(const std::string& option) const { return values.contains(option); }
@@ -54,6 +57,7 @@ Command params_command();
 Command plan_command();
 Command measure_command();
 Command models_command();
+Command devices_command();
 Command doctor_command();
 
 // All of them, in the order of the help.

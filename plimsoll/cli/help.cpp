@@ -23,6 +23,14 @@ std::vector<std::string> groups_of(const Syntax& syntax) {
   return groups;
 }
 
+// "explain MODEL [TERM]".
+std::string call_of(const Syntax& syntax) {
+  std::string call = syntax.name;
+  if (!syntax.positional.empty()) call += " " + syntax.positional;
+  for (const std::string& word : syntax.further) call += " " + word;
+  return call;
+}
+
 std::string group_lines(const Syntax& syntax, const std::string& group, const TextStyle& style) {
   constexpr std::size_t kCallWidth = 24;  // the same in every group, so that they line up
   std::string text = "\n" + bold(group, style) + "\n";
@@ -41,7 +49,7 @@ std::string overview(const TextStyle& style) {
   Table table({{"", Align::kLeft}, {"", Align::kWrap}});
   for (const Command& command : commands()) {
     const Syntax& syntax = command.syntax;
-    table.row({fmt::format("{} {}", syntax.name, syntax.positional), syntax.summary});
+    table.row({call_of(syntax), syntax.summary});
   }
   table.row({"help COMMAND", "what a command accepts"});
   table.row({"--version", "the version"});
@@ -53,8 +61,7 @@ std::string overview(const TextStyle& style) {
 }
 
 std::string command_help(const Syntax& syntax, const TextStyle& style) {
-  std::string call = "plimsoll " + syntax.name;
-  if (!syntax.positional.empty()) call += " " + syntax.positional;
+  const std::string call = "plimsoll " + call_of(syntax);
   std::string text = fmt::format("plimsoll {}: {}\n\n{}  {} [OPTIONS]\n", syntax.name,
                                  syntax.summary, bold("Usage", style), call);
   if (syntax.positional == "MODEL") text += fmt::format("\n{}", kModel);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/base/number_text.hpp"
 #include "plimsoll/cli/job_options.hpp"
 #include "plimsoll/cli/values.hpp"
 
@@ -77,8 +78,6 @@ constexpr OneValue kOneValues[] = {
     {"--mode", "train", "prefill and decode are not in this version"},
     {"--ranks", "1", "more ranks are not in this version"},
     {"--zero", "0", "sharding is not in this version"},
-    {"--device", "none", "verdicts about devices are not in this version"},
-    {"--reserve", "0", "verdicts about devices are not in this version"},
     {"--context", "", "decoding is not in this version"},
     {"--kv-dtype", "", "decoding is not in this version"},
 };
@@ -90,12 +89,14 @@ class JobReader {
   JobReader(const Given& given, const NetworkSpec& spec) : given_(given), spec_(spec) {}
 
   Result<Job> read() {
+    read_device();
     read_sizes();
     read_precision();
     read_optimizer();
     read_network_choices();
     read_overridden_dtypes();
     read_single_values();
+    assume_device();
     if (error_) return tl::unexpected<Error>(*error_);
     if (auto valid = plan::validate(job_, spec_); !valid) return tl::unexpected(valid.error());
     assume_kernel();
@@ -163,13 +164,50 @@ class JobReader {
       const std::string option(one.option);
       const std::string* text = given_.find(option);
       if (text == nullptr) {
-        if (!one.value.empty() && option != "--reserve") assume(option, one.value);
+        if (!one.value.empty()) assume(option, one.value);
       } else if (one.value.empty()) {
         refuse(option, std::string(one.why));
       } else if (*text != one.value) {
         refuse(option, fmt::format("{}, expected {}: {}", in_quotes(*text), one.value, one.why));
       }
     }
+  }
+
+  // First: what the others are when not given depends on it.
+  void read_device() {
+    const std::string* text = given_.find("--device");
+    if (text != nullptr && *text != "none") {
+      auto device = parse_device("--device", *text);
+      if (device) job_.device = *std::move(device);
+      if (!device && !error_) error_ = device.error();
+    }
+    if (const std::string* reserve = given_.find("--reserve")) {
+      const auto bytes =
+          *reserve == "0" ? Result<std::int64_t>(0) : parse_size("--reserve", *reserve);
+      if (bytes) job_.reserve = *bytes;
+      if (!bytes && !error_) error_ = bytes.error();
+    }
+  }
+
+  void assume_device() {
+    if (!job_.device) {
+      if (!given_.has("--device")) assume("--device", "none");
+      return;
+    }
+    const hardware::Device& device = *job_.device;
+    if (!device.bandwidth.value) {
+      job_.assumptions.push_back(fmt::format("device {}: {}, backend cuda unless told otherwise",
+                                             device.name, device.title));
+    }
+    if (device.platform == hardware::Platform::kRocm && job_.backend == Backend::kCuda) {
+      job_.assumptions.push_back(
+          fmt::format("device {}: planned with CUDA's kernels, ROCm's are not known", device.name));
+    }
+    if (given_.has("--reserve")) return;
+    const auto reserve = hardware::memory_budget(device, job_.reserve).reserve;
+    job_.assumptions.push_back(fmt::format("reserve {}: the device's context ({}: {})",
+                                           human(Bytes{reserve.value.value_or(0)}),
+                                           name(reserve.evidence), reserve.source));
   }
 
   void read_sizes() {
@@ -198,7 +236,8 @@ class JobReader {
   }
 
   void read_precision() {
-    job_.precision = choice<Precision>("--precision", kPrecisions, "fp32", kLaterPrecisions);
+    job_.precision = choice<Precision>("--precision", kPrecisions, job_.device ? "mixed" : "fp32",
+                                       kLaterPrecisions);
     job_.state_dtype = find<DType>("--state-dtype", kDtypes, kLaterDtypes);
     job_.loss_dtype = find<DType>("--loss-dtype", kDtypes, kLaterDtypes);
   }
@@ -210,7 +249,7 @@ class JobReader {
 
   void read_network_choices() {
     job_.semantics = choice<Semantics>("--semantics", kSemantics, "plimsoll");
-    job_.backend = choice<Backend>("--backend", kBackends, "cpu");
+    job_.backend = choice<Backend>("--backend", kBackends, job_.device ? "cuda" : "cpu");
     job_.checkpoint = choice<Checkpoint>("--checkpoint", kCheckpoints, "none");
     job_.shared_targets = choice<bool>("--targets", kTargets, "separate");
     job_.hold_logits = given_.has("--hold-logits");

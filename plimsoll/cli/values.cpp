@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "plimsoll/base/units.hpp"
+#include "plimsoll/formats/devices.hpp"
 
 namespace plimsoll::cli {
 namespace {
@@ -82,6 +83,15 @@ Result<std::int64_t> parse_size(const std::string& option, std::string_view text
   if (unit > 0 && fits && bytes > 0) return bytes;
   return fail(option, fmt::format("{}, expected a size such as 24GiB (2^30) or 24GB (1e9)",
                                   in_quotes(text)));
+}
+
+Result<std::shared_ptr<const hardware::Device>> parse_device(const std::string& option,
+                                                             const std::string& text) {
+  const bool size = !text.empty() && (text[0] == '-' || (text[0] >= '0' && text[0] <= '9'));
+  if (!size) return formats::find_device(text, option);
+  const auto bytes = parse_size(option, text);
+  if (!bytes) return tl::unexpected(bytes.error());
+  return std::make_shared<const hardware::Device>(hardware::device_of_size(*bytes, text));
 }
 
 }  // namespace plimsoll::cli

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "plimsoll/base/error.hpp"
+#include "plimsoll/hardware/device.hpp"
 
 namespace plimsoll::cli {
 
@@ -18,6 +20,10 @@ Result<double> parse_probability(const std::string& option, std::string_view tex
 
 // Bytes: "24GiB" (2^30), "24GB" (1e9), the same with K, M, T, or digits alone.
 Result<std::int64_t> parse_size(const std::string& option, std::string_view text);
+
+// A name of `plimsoll devices`, or a size as parse_size() reads it.
+Result<std::shared_ptr<const hardware::Device>> parse_device(const std::string& option,
+                                                             const std::string& text);
 
 // `text` in quotes, cut when long.
 std::string in_quotes(std::string_view text);

@@ -4,18 +4,6 @@
 
 namespace plimsoll::network {
 
-std::string_view name(Evidence evidence) {
-  switch (evidence) {
-    case Evidence::kMeasured:
-      return "measured";
-    case Evidence::kSource:
-      return "source";
-    case Evidence::kAssumed:
-      return "assumed";
-  }
-  return "?";
-}
-
 std::string_view name(Backend backend) { return backend == Backend::kCpu ? "cpu" : "cuda"; }
 
 std::string_view name(AttentionKernel kernel) {

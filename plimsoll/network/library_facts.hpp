@@ -8,14 +8,12 @@
 #include <string>
 #include <string_view>
 
+#include "plimsoll/base/evidence.hpp"
+
 namespace plimsoll::network {
 
-enum class Evidence : std::uint8_t {
-  kMeasured,  // seen on a run of this library, byte by byte
-  kSource,    // stated by the library's source or documentation
-  kAssumed,   // inferred; plans print how many bytes rest on it
-};
-std::string_view name(Evidence evidence);
+using plimsoll::Evidence;
+using plimsoll::name;
 
 enum class Backend : std::uint8_t { kCpu, kCuda };
 std::string_view name(Backend backend);

@@ -205,9 +205,22 @@ Result<void> validate_optimizer(const Job& job) {
   return {};
 }
 
+Result<void> validate_reserve(const Job& job) {
+  if (!job.reserve) return {};
+  if (!job.device) {
+    return fail("--reserve", fmt::format("reserve={} without a device", *job.reserve),
+                "--device says of what it is kept free");
+  }
+  const std::int64_t usable = hardware::memory_budget(*job.device, job.reserve).usable;
+  if (*job.reserve >= 0 && *job.reserve < usable) return {};
+  return fail("--reserve", fmt::format("reserve={}, expected less than the {} bytes that {} has",
+                                       *job.reserve, usable, job.device->name));
+}
+
 }  // namespace
 
 Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
+  if (auto ok = validate_reserve(job); !ok) return ok;
   if (auto ok = validate_sizes(job, spec); !ok) return ok;
   if (auto ok = validate_kernel(job); !ok) return ok;
   if (auto ok = validate_optimizer(job); !ok) return ok;

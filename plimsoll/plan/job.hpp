@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "plimsoll/base/error.hpp"
+#include "plimsoll/hardware/device.hpp"
 #include "plimsoll/network/families/families.hpp"
 
 namespace plimsoll::plan {
@@ -67,7 +69,10 @@ struct Job {
   int threads = 1;
   bool hold_logits = false;
   bool shared_targets = false;
-  bool token_first = false;              // order of the two embeddings of GPT style models
+  bool token_first = false;  // order of the two embeddings of GPT style models
+  // Where it should fit: null when nobody asked. Shared by the jobs of a search.
+  std::shared_ptr<const hardware::Device> device;
+  std::optional<std::int64_t> reserve;   // bytes kept free; none: the device's own figure
   std::vector<std::string> assumptions;  // "batch 1: not given", ...
 
   Recipe recipe() const;

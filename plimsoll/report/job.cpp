@@ -56,6 +56,15 @@ std::string settings(const NetworkSpec& spec, const Job& job) {
   return text;
 }
 
+std::string device_line(const Job& job, const TextStyle& style) {
+  if (!job.device) return "";
+  const auto budget = hardware::memory_budget(*job.device, job.reserve);
+  const std::string text = fmt::format(
+      "device {} ({}): {} usable, {} of it kept free", visible(job.device->name), job.device->title,
+      human(Bytes{budget.usable}), human(Bytes{budget.reserve.value.value_or(0)}));
+  return wrapped(text, 0, 2, style.width) + "\n";
+}
+
 // "- text" with a hanging indent.
 std::string item(const std::string& text, const TextStyle& style) {
   return "  - " + wrapped(text, 4, 4, style.width) + "\n";
@@ -104,7 +113,7 @@ std::string model_line(const NetworkSpec& spec, std::int64_t parameters, std::in
 
 std::string job_lines(const NetworkSpec& spec, const Job& job, const TextStyle& style) {
   return wrapped(whose_run(job), 0, 2, style.width) + "\n" +
-         wrapped(settings(spec, job), 0, 2, style.width) + "\n";
+         wrapped(settings(spec, job), 0, 2, style.width) + "\n" + device_line(job, style);
 }
 
 std::string assumption_lines(const NetworkSpec& spec, const Job& job, const TextStyle& style) {
@@ -152,7 +161,7 @@ Json job_json(const NetworkSpec& spec, const Job& job) {
   json["semantics"] = network::name(job.semantics);
   json["backend"] = network::name(job.backend);
   json["library"] = job.facts().library;
-  json["device"] = nullptr;
+  json["device"] = job.device ? Json(job.device->name) : Json(nullptr);
   json["threads"] = job.threads;
   json["hold_logits"] = job.hold_logits;
   json["targets"] = job.shared_targets ? "shared" : "separate";

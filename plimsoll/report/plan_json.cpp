@@ -133,13 +133,20 @@ Json unknown_time() {
   return json;
 }
 
-Json unknown_fit() {
+Json fit_json(const plan::Job& job) {
   Json json;
-  for (const char* key : {"device", "capacity", "reserve", "verdict", "largest_batch"}) {
+  for (const char* key : {"device", "capacity", "usable", "reserve", "verdict", "largest_batch"}) {
     json[key] = nullptr;
   }
   json["changes"] = Json::array();
   json["reason"] = "no device was asked for";
+  if (!job.device) return json;
+  const auto budget = hardware::memory_budget(*job.device, job.reserve);
+  json["device"] = job.device->name;
+  json["capacity"] = budget.capacity;
+  json["usable"] = budget.usable;
+  json["reserve"] = budget.reserve.value.value_or(0);
+  json["reason"] = "verdicts are not in this version";
   return json;
 }
 
@@ -159,7 +166,7 @@ Json plan_json(const Plan& plan) {
   json["flops"] = flops_json(plan);
   json["traffic"] = Json::array();
   json["time"] = unknown_time();
-  json["fit"] = unknown_fit();
+  json["fit"] = fit_json(plan.job);
   json["facts"] = facts_json(plan.job);
   return json;
 }

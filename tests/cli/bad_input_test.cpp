@@ -53,8 +53,8 @@ std::vector<Bad> bad_commands() {
       {{"plan", "gpt2", "--batch="}, "[--batch] has an empty value"},
       {{"plan", "gpt2", "--batch", "2", "--batch", "3"}, "[--batch] is given more than once"},
   };
-  for (const char* later : {"fit", "math", "infer", "explain", "diff", "train", "export",
-                            "checkpoint", "report", "devices"}) {
+  for (const char* later :
+       {"fit", "math", "infer", "explain", "diff", "train", "export", "checkpoint", "report"}) {
     cases.push_back({{later, "gpt2"}, "this command does not exist in this version"});
   }
   return cases;
@@ -112,8 +112,17 @@ std::vector<Bad> bad_choices() {
       refused_value("--mode", "decode", "\"decode\", expected train"),
       refused_value("--ranks", "2", "\"2\", expected 1"),
       refused_value("--zero", "3", "\"3\", expected 0"),
-      refused_value("--device", "24GiB", "\"24GiB\", expected none"),
-      refused_value("--reserve", "1GiB", "\"1GiB\", expected 0"),
+      refused_value("--device", "h100", "names: h100-80g, h100-pcie-80g"),
+      refused_value("--device", "rtx4090", "nearest name: rtx-4090"),
+      refused_value("--device", "24Gib", "[--device] \"24Gib\", expected a size"),
+      refused_value("--device", "-24GiB", "[--device] \"-24GiB\", expected a size"),
+      refused_value("--device", "0GiB", "[--device] \"0GiB\", expected a size"),
+      refused_value("--device", "99999999999GiB", "[--device] \"99999999999GiB\""),
+      refused_value("--reserve", "1GiB", "without a device"),
+      {{"plan", "gpt2", "--device", "t4", "--reserve", "16GiB"}, "expected less than the"},
+      {{"plan", "gpt2", "--device", "t4", "--reserve", "-1GiB"}, "[--reserve] \"-1GiB\""},
+      {{"devices", "t5"}, "[devices] \"t5\""},
+      {{"devices", "t4", "l4"}, "unexpected argument \"l4\", expected one [NAME]"},
       refused_value("--context", "5", "decoding is not in this version"),
       refused_value("--kv-dtype", "fp8", "decoding is not in this version"),
       refused_value("--master-dtype", "fp32", "\"fp32\", expected none"),

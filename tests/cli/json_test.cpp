@@ -47,6 +47,8 @@ std::vector<Arguments> jobs() {
           {kMiniGpt, "--backend", "cuda", "--batch", "8"},
           {kMiniGpt, "--checkpoint", "matmuls", "--batch", "4"},
           {kMiniGpt, "--checkpoint", "block", "--dropout", "0.1", "--attention", "math"},
+          {kMiniGpt, "--device", "h100-80g", "--batch", "4"},
+          {kMiniGpt, "--device", "24GiB", "--reserve", "1GiB"},
           {"cnn:norm=batch,bias=off,pool=last", "--batch", "4"}};
 }
 
@@ -122,6 +124,22 @@ TEST_CASE("text and JSON of a plan have the same figures") {
   }
 }
 
+TEST_CASE("a device chooses cuda and mixed, and its memory stands in the plan") {
+  const json plan = output_of({"plan", kMiniGpt, "--device", "A100-80G"});
+  CHECK(plan["job"]["device"] == "a100-80g");
+  CHECK(plan["job"]["backend"] == "cuda");
+  CHECK(plan["job"]["precision"] == "mixed");
+  CHECK(plan["fit"]["capacity"] == 85899345920);
+  CHECK(plan["fit"]["reserve"] == 481 * 1048576);
+  CHECK(plan["job"]["assumptions"].dump().find("context (measured") != std::string::npos);
+  const json sized = output_of({"plan", kMiniGpt, "--device", "24GB", "--reserve", "0",
+                                "--precision", "fp32", "--backend", "cpu"});
+  CHECK(sized["fit"]["usable"] == 24000000000);
+  CHECK(sized["fit"]["reserve"] == 0);
+  CHECK(sized["job"]["backend"] == "cpu");
+  CHECK(sized["job"]["precision"] == "fp32");
+}
+
 TEST_CASE("every null of a plan has its reason") {
   const json plan = output_of({"plan", kMiniGpt, "--backend", "cuda"});
   for (const auto& [key, value] : plan["memory"].items()) {
@@ -137,6 +155,9 @@ TEST_CASE("parameters, models and doctor are valid by their schema") {
   check_schema("params", output_of({"params", "gpt2", "--against", "163037184"}));
   check_schema("models", output_of({"models"}));
   check_schema("doctor", output_of({"doctor"}));
+  check_schema("devices", output_of({"devices"}));
+  check_schema("devices", output_of({"devices", "mi250x"}));
+  check_schema("devices", output_of({"devices", "24GiB"}));
 }
 
 #if PLIMSOLL_HAS_ENGINE

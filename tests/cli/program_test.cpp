@@ -64,6 +64,7 @@ TEST_CASE("the options of every command are frozen") {
         job_options_and({"--fit-batch", "--families", "--sweep", "--bisect", "--steps", "--json"}));
   CHECK(options_in(call({"params", "--help"}).out) == std::set<std::string>{"--against", "--json"});
   CHECK(options_in(call({"models", "--help"}).out) == std::set<std::string>{"--json"});
+  CHECK(options_in(call({"devices", "--help"}).out) == std::set<std::string>{"--json"});
   CHECK(options_in(call({"doctor", "--help"}).out) == std::set<std::string>{"--json"});
 }
 
