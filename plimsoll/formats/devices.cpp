@@ -124,7 +124,7 @@ std::string hint_for(const std::string& wanted) {
   if (!longer.empty()) return fmt::format("names: {}", fmt::join(longer, ", "));
   std::vector<std::string> names;
   for (const DevicePtr& device : devices()) names.push_back(device->name);
-  const std::string near = nearest_name(wanted, names);
+  const std::string near = wanted.empty() ? "" : nearest_name(wanted, names);
   return near.empty() ? "plimsoll devices lists the names" : "nearest name: " + near;
 }
 

@@ -206,7 +206,7 @@ Result<void> validate_optimizer(const Job& job) {
 }
 
 Result<void> validate_reserve(const Job& job) {
-  if (!job.reserve) return {};
+  if (job.reserve.value_or(0) == 0) return {};
   if (!job.device) {
     return fail("--reserve", fmt::format("reserve={} without a device", *job.reserve),
                 "--device says of what it is kept free");
