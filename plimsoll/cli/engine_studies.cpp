@@ -180,7 +180,9 @@ report::SweepReport sweep_report(const NetworkSpec& spec, const plan::Job& job,
     if (sequence) {
       changed.sequence = value;
       // The models of a sweep are built with the length they are run at.
-      if (spec.family != network::Family::kLlama) changed_spec->positions = value;
+      if (spec.architecture.positions == network::Positions::kLearned) {
+        changed_spec->positions = value;
+      }
     } else {
       changed_spec = at_width(spec, value);
     }

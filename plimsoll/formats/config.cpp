@@ -103,6 +103,7 @@ void refuse_or_note_gpt2_variants(ConfigReader& reader) {
 NetworkSpec read_gpt2(ConfigReader& reader) {
   NetworkSpec spec;
   spec.family = Family::kGpt2;
+  spec.architecture = network::gpt_architecture();
   spec.vocabulary = reader.size("vocab_size");
   spec.width = reader.size("n_embd", "hidden_size");
   spec.layers = reader.size("n_layer", "num_hidden_layers");

@@ -149,6 +149,7 @@ Result<NetworkSpec> read_minigpt(std::string_view text, std::string_view list) {
   Options options("minigpt", list, {"d", "L", "V", "s", "heads"});
   NetworkSpec spec;
   spec.family = Family::kMiniGpt;
+  spec.architecture = network::gpt_architecture();
   spec.width = options.size("d", 128);
   spec.layers = options.size("L", 4);
   spec.vocabulary = options.size("V", 1000);

@@ -102,8 +102,9 @@ ValueId Builder::op(OpKind kind, std::vector<ValueId> inputs, const Attributes& 
   return value;
 }
 
-ValueId Builder::arange(std::int64_t n) {
+ValueId Builder::arange(std::int64_t n, std::int64_t start) {
   Attributes attributes;
+  attributes.start = start;
   attributes.shape = {n};
   return op(OpKind::kArange, {}, attributes);
 }
@@ -123,6 +124,18 @@ ValueId Builder::add_number(ValueId x, double number) {
   Attributes attributes;
   attributes.number = number;
   return op(OpKind::kAddNumber, {x}, attributes);
+}
+
+ValueId Builder::mul_number(ValueId x, double number) {
+  Attributes attributes;
+  attributes.number = number;
+  return op(OpKind::kMulNumber, {x}, attributes);
+}
+
+ValueId Builder::clamp(ValueId x, double bound) {
+  Attributes attributes;
+  attributes.number = bound;
+  return op(OpKind::kClamp, {x}, attributes);
 }
 
 ValueId Builder::to(ValueId x, DType dtype) {
@@ -154,6 +167,12 @@ ValueId Builder::unsqueeze(ValueId x, std::size_t dim) {
   Attributes attributes;
   attributes.dim = static_cast<std::uint8_t>(dim);
   return op(OpKind::kUnsqueeze, {x}, attributes);
+}
+
+ValueId Builder::expand(ValueId x, const Dims& shape) {
+  Attributes attributes;
+  attributes.shape = shape;
+  return op(OpKind::kExpand, {x}, attributes);
 }
 
 ValueId Builder::slice(ValueId x, std::size_t dim, std::int64_t start, std::int64_t stop) {
@@ -190,6 +209,8 @@ ValueId Builder::linear(ValueId x, ValueId weight, ValueId bias) {
 ValueId Builder::layer_norm(ValueId x, ValueId weight, ValueId bias, double eps) {
   Attributes attributes;
   attributes.number = eps;
+  if (weight == kNoValue) return op(OpKind::kLayerNorm, {x}, attributes);
+  if (bias == kNoValue) return op(OpKind::kLayerNorm, {x, weight}, attributes);
   return op(OpKind::kLayerNorm, {x, weight, bias}, attributes);
 }
 
@@ -206,13 +227,38 @@ ValueId Builder::dropout(ValueId x, double p) {
   return op(OpKind::kDropout, {x}, attributes);
 }
 
+namespace {
+
+Attributes attention_attributes(const AttentionOptions& options) {
+  Attributes attributes;
+  attributes.kernel = options.kernel;
+  attributes.number = options.dropout;
+  attributes.grouped = options.grouped;
+  attributes.causal = options.causal;
+  attributes.scale = options.scale;
+  attributes.window = options.window;
+  return attributes;
+}
+
+}  // namespace
+
+ValueId Builder::attention(ValueId q, ValueId k, ValueId v, const AttentionOptions& options) {
+  const Attributes attributes = attention_attributes(options);
+  if (options.mask == kNoValue) return op(OpKind::kAttention, {q, k, v}, attributes);
+  return op(OpKind::kAttention, {q, k, v, options.mask}, attributes);
+}
+
 ValueId Builder::attention(ValueId q, ValueId k, ValueId v, AttentionKernel kernel, double dropout,
                            bool grouped) {
-  Attributes attributes;
-  attributes.kernel = kernel;
-  attributes.number = dropout;
-  attributes.grouped = grouped;
-  return op(OpKind::kAttention, {q, k, v}, attributes);
+  AttentionOptions options;
+  options.kernel = kernel;
+  options.dropout = dropout;
+  options.grouped = grouped;
+  return attention(q, k, v, options);
+}
+
+ValueId Builder::matmul(ValueId x, ValueId y, const AttentionOptions& options) {
+  return op(OpKind::kMatmul, {x, y}, attention_attributes(options));
 }
 
 void Builder::end_region(bool keep_random_state) {

@@ -28,7 +28,16 @@ struct Parameter {
   bool trainable = true;  // false: frozen, no gradient and no optimizer state
 };
 
-enum class InputKind : std::uint8_t { kTokens, kTargets, kCosine, kSine, kImage, kClasses };
+enum class InputKind : std::uint8_t {
+  kTokens,
+  kTargets,
+  kCosine,
+  kSine,
+  kImage,
+  kClasses,
+  kMask,   // added to attention's scores: 0 or a bias by distance, minus infinity where hidden
+  kZeros,  // ids that are all 0
+};
 
 struct Input {
   std::string name;
@@ -36,6 +45,11 @@ struct Input {
   DType dtype = DType::kInt64;
   InputKind kind = InputKind::kTokens;
   ValueId value = kNoValue;
+
+  double theta = 10000.0;  // of rotary tables [1, T, R]
+  // Of masks [T, T], or [1, N, T, T] with ALiBi's slope of each head.
+  bool causal = true;
+  std::int64_t window = 0;  // keys that a query sees, itself included; 0: all
 };
 
 struct Buffer {
@@ -69,11 +83,20 @@ struct Network {
   std::size_t loss_begin = 0;               // operations from here on belong to phase "loss"
   ValueId logits = kNoValue;
   ValueId loss = kNoValue;
-  double rope_theta = 10000.0;
-  std::int64_t head_dim = 0;
   std::int64_t vocabulary = 0;
 
   std::int64_t parameter_elements() const;
+};
+
+// How scaled dot product attention is called.
+struct AttentionOptions {
+  AttentionKernel kernel = AttentionKernel::kFlash;
+  double dropout = 0;
+  bool grouped = false;     // fewer key/value heads than query heads
+  bool causal = true;       // without a mask: the kernel's own causal mask
+  double scale = 0;         // of the scores; 0: 1 / sqrt(H)
+  std::int64_t window = 0;  // keys that a query sees: FLOPs count no others; 0: all before it
+  ValueId mask = kNoValue;  // added to the scores; says itself what is causal
 };
 
 // Writes a network as its forward function would run. All shapes are concrete.
@@ -86,13 +109,15 @@ class Builder {
   // Label and unit of what follows.
   void enter(std::string label, std::int32_t unit);
 
-  ValueId arange(std::int64_t n);
+  ValueId arange(std::int64_t n, std::int64_t start = 0);
   ValueId fresh(const Dims& shape, DType dtype);  // lives until forward returns
   void hold(ValueId x);
   ValueId embedding(ValueId ids, ValueId weight) { return op(OpKind::kEmbedding, {ids, weight}); }
   ValueId add(ValueId x, ValueId y) { return op(OpKind::kAdd, {x, y}); }
   ValueId mul(ValueId x, ValueId y) { return op(OpKind::kMul, {x, y}); }
   ValueId add_number(ValueId x, double number);
+  ValueId mul_number(ValueId x, double number);
+  ValueId clamp(ValueId x, double bound);  // to [-bound, bound]
   ValueId neg(ValueId x) { return op(OpKind::kNeg, {x}); }
   ValueId pow2(ValueId x) { return op(OpKind::kPow2, {x}); }
   ValueId mean(ValueId x) { return op(OpKind::kMean, {x}); }
@@ -103,16 +128,21 @@ class Builder {
   ValueId transpose(ValueId x, std::size_t d0, std::size_t d1);
   ValueId contiguous(ValueId x) { return op(OpKind::kContiguous, {x}); }
   ValueId unsqueeze(ValueId x, std::size_t dim);
+  ValueId expand(ValueId x, const Dims& shape);
   ValueId slice(ValueId x, std::size_t dim, std::int64_t start, std::int64_t stop);
   std::vector<ValueId> split(ValueId x, std::int64_t size, std::size_t dim, std::size_t parts);
   ValueId cat(std::vector<ValueId> parts, std::size_t dim);
   ValueId linear(ValueId x, ValueId weight, ValueId bias = kNoValue);
+  // Weight and bias may be kNoValue; a bias without a weight does not exist.
   ValueId layer_norm(ValueId x, ValueId weight, ValueId bias, double eps);
   ValueId rms_norm(ValueId x, ValueId weight, double eps);
   ValueId activation(OpKind kind, ValueId x) { return op(kind, {x}); }
   ValueId dropout(ValueId x, double p);  // x itself when p is 0
+  ValueId attention(ValueId q, ValueId k, ValueId v, const AttentionOptions& options);
   ValueId attention(ValueId q, ValueId k, ValueId v, AttentionKernel kernel, double dropout,
                     bool grouped);
+  // A product [B, N, T, .] of attention's scores or probabilities; `options` say what FLOPs count.
+  ValueId matmul(ValueId x, ValueId y, const AttentionOptions& options);
   ValueId cross_entropy(ValueId x, ValueId target) {
     return op(OpKind::kCrossEntropy, {x, target});
   }

@@ -16,7 +16,7 @@ inline constexpr ValueId kNoValue = 0;
 
 // Each kind is one call of the library. Inputs in the order written here; `attributes` in [ ].
 enum class OpKind : std::uint8_t {
-  kArange,        // -> ids [shape: n]
+  kArange,        // -> ids [shape: n, start]
   kFresh,         // -> an uninitialised tensor [shape, dtype]: tables that user code builds
   kHold,          // x -> nothing: user code still holds x here
   kEmbedding,     // ids, weight
@@ -34,20 +34,25 @@ enum class OpKind : std::uint8_t {
   kTranspose,     // x [dim, dim2]
   kContiguous,    // x
   kUnsqueeze,     // x [dim]
+  kExpand,        // x [shape]
   kSlice,         // x [dim, start, stop]
   kSplit,         // x [dim, start: size of a part] -> parts
   kCat,           // parts [dim]
   kLinear,        // x, weight(, bias)
   kKeptLinear,    // as kLinear, inside a region: the result is kept and not recomputed
-  kLayerNorm,     // x, weight, bias [number: eps]
+  kLayerNorm,     // x(, weight(, bias)) [number: eps]
   kRmsNorm,       // x, weight [number: eps]
   kGelu,          // x: exact
   kGeluTanh,      // x: tanh approximation
   kSilu,          // x
   kRelu,          // x
   kReluInPlace,   // x
+  kTanh,          // x
+  kSoftmax,       // x: over the last dimension
+  kClamp,         // x [number: the bound on both sides]
   kDropout,       // x [number: p]
-  kAttention,     // q, k, v [kernel, number: p, grouped]: causal
+  kAttention,     // q, k, v(, mask) [kernel, number: p, grouped, causal, scale, window]
+  kMatmul,        // x, y [causal, window]: a product [B, N, T, .] of self-attention
   kCrossEntropy,  // x, target: mean over rows
   kConv2d,        // x, weight(, bias): 3x3, stride 1, padding 1
   kBatchNorm,     // x, weight, bias, running mean, running variance [number: eps]
@@ -66,7 +71,11 @@ struct Attributes {
   double number = 0;
   DType dtype = DType::kFloat32;
   AttentionKernel kernel = AttentionKernel::kFlash;
-  bool grouped = false;  // fewer key/value heads than query heads
+  // Of attention: AttentionOptions says what they mean.
+  bool grouped = false;
+  bool causal = true;
+  double scale = 0;
+  std::int64_t window = 0;
 };
 
 struct Operation {

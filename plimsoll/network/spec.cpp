@@ -55,18 +55,7 @@ Result<void> check_activation(OpKind kind) {
   return fail("activation", fmt::format("{}, expected gelu, gelu_tanh, silu or relu", name(kind)));
 }
 
-Result<void> check_llama_heads(const NetworkSpec& spec) {
-  if (auto checked = check_sizes({{"kv_heads", spec.kv_heads}, {"head_dim", spec.head_dim}});
-      !checked) {
-    return checked;
-  }
-  // Rotary positions turn pairs of elements.
-  if (spec.head_dim % 2 != 0) {
-    return fail("head_dim", fmt::format("{}, expected an even number", spec.head_dim));
-  }
-  return check_divides("kv_heads", spec.kv_heads, "heads", spec.heads);
-}
-
+// GPT-2's matrix for q, k and v is [3 D, D].
 Result<void> check_gpt_heads(const NetworkSpec& spec) {
   if (auto checked = check_divides("heads", spec.heads, "width", spec.width); !checked) {
     return checked;
@@ -80,6 +69,65 @@ Result<void> check_gpt_heads(const NetworkSpec& spec) {
                                       spec.width / spec.heads));
 }
 
+// Rotary positions turn pairs of elements.
+Result<void> check_rotary(const NetworkSpec& spec) {
+  if (spec.architecture.positions != Positions::kRotary) return {};
+  if (spec.head_dim % 2 != 0) {
+    return fail("head_dim", fmt::format("{}, expected an even number", spec.head_dim));
+  }
+  const std::int64_t turned = spec.architecture.rotary_dim;
+  if (turned >= 0 && turned <= spec.head_dim && turned % 2 == 0) return {};
+  return fail("rotary_dim", fmt::format("{}, expected an even number of at most head_dim {}",
+                                        turned, spec.head_dim));
+}
+
+Result<void> check_heads(const NetworkSpec& spec) {
+  if (spec.family == Family::kMiniGpt || spec.family == Family::kGpt2) return check_gpt_heads(spec);
+  return check_sizes({{"kv_heads", spec.kv_heads}, {"head_dim", spec.head_dim}})
+      .and_then([&] { return check_rotary(spec); })
+      .and_then([&] { return check_divides("kv_heads", spec.kv_heads, "heads", spec.heads); })
+      .and_then([&]() -> Result<void> {
+        if (spec.architecture.qkv != QkvLayout::kByHead || spec.kv_heads == spec.heads) return {};
+        return fail("kv_heads",
+                    fmt::format("{}, expected as many as heads: {}", spec.kv_heads, spec.heads));
+      });
+}
+
+// A GPT with llama's architecture, or the other way round, is a spec that somebody half filled in.
+Result<void> check_architecture(const NetworkSpec& spec) {
+  const Architecture& a = spec.architecture;
+  const bool gpt = spec.family == Family::kMiniGpt || spec.family == Family::kGpt2;
+  if (gpt && (a.positions != Positions::kLearned || a.norm != NormKind::kLayer || a.gated)) {
+    return fail("architecture",
+                fmt::format("not that of {}, expected gpt_architecture()", name(spec.family)));
+  }
+  if ((a.norm_bias || a.qk_norm_bias || !a.norm_weight) && !is_layer_norm(a.norm)) {
+    return fail("architecture", "norms other than LayerNorm have a weight and no bias");
+  }
+  const std::size_t layers = spec.layer_facts.size();
+  if (layers != 0 && layers != static_cast<std::size_t>(spec.layers)) {
+    return fail("layer_facts", fmt::format("facts of {} layers, expected {}", layers, spec.layers));
+  }
+  for (const LayerFacts& facts : spec.layer_facts) {
+    if (facts.window < 0) {
+      return fail("window", fmt::format("{}, expected 0 or more keys", facts.window));
+    }
+    if (!std::isfinite(facts.rope_theta) || facts.rope_theta < 0) {
+      return fail("rope_theta",
+                  fmt::format("{}, expected a finite number above 0", facts.rope_theta));
+    }
+  }
+  const std::array<Size, 3> counts = {{{"position_offset", a.position_offset},
+                                       {"token_types", a.token_types},
+                                       {"embedding_width", a.embedding_width}}};
+  for (const auto& [field, value] : counts) {
+    if (value < 0 || value > kLargestSize) {
+      return fail(field, fmt::format("{}, expected a whole number from 0 to 2^53", value));
+    }
+  }
+  return {};
+}
+
 Result<void> validate_transformer(const NetworkSpec& spec) {
   return check_sizes({{"width", spec.width},
                       {"heads", spec.heads},
@@ -87,10 +135,9 @@ Result<void> validate_transformer(const NetworkSpec& spec) {
                       {"vocabulary", spec.vocabulary},
                       {"positions", spec.positions}})
       .and_then([&] { return check_size("layers", spec.layers, kMostLayers); })
-      .and_then([&] {
-        return spec.family == Family::kLlama ? check_llama_heads(spec) : check_gpt_heads(spec);
-      })
+      .and_then([&] { return check_heads(spec); })
       .and_then([&] { return check_activation(spec.activation); })
+      .and_then([&] { return check_architecture(spec); })
       .and_then([&] { return check_numbers(spec); });
 }
 
@@ -129,12 +176,29 @@ Result<void> check_parameter_count(const NetworkSpec& spec) {
 }  // namespace
 
 std::string_view name(Family family) {
-  constexpr std::array<std::string_view, 4> kNames = {"minigpt", "gpt2", "llama", "cnn"};
+  constexpr std::array<std::string_view, 6> kNames = {"minigpt", "gpt2",    "llama",
+                                                      "cnn",     "decoder", "encoder"};
   return kNames.at(static_cast<std::size_t>(family));
 }
 
 std::string_view name(Semantics semantics) {
   return semantics == Semantics::kPlimsoll ? "plimsoll" : "hf";
+}
+
+LayerFacts NetworkSpec::layer(std::int64_t index) const {
+  LayerFacts facts;
+  if (!layer_facts.empty()) facts = layer_facts[static_cast<std::size_t>(index)];
+  if (facts.rope_theta == 0) facts.rope_theta = rope_theta;
+  return facts;
+}
+
+std::int64_t tied_elements(const NetworkSpec& spec) {
+  if (spec.family == Family::kCnn || !spec.tied_head) return 0;
+  const Architecture& a = spec.architecture;
+  const std::int64_t width = a.embedding_width > 0 ? a.embedding_width : spec.width;
+  // A masked-token head's bias has two names, too.
+  const std::int64_t bias = a.masked_head ? spec.vocabulary : 0;
+  return checked_add(checked_mul(spec.vocabulary, width), bias);
 }
 
 Result<void> validate(const NetworkSpec& spec) {

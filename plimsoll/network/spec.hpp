@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plimsoll/base/error.hpp"
+#include "plimsoll/network/architecture.hpp"
 #include "plimsoll/network/operation.hpp"
 
 namespace plimsoll::network {
@@ -18,6 +19,8 @@ enum class Family : std::uint8_t {
   kGpt2,     // learned positions, LayerNorm, biases, tied head
   kLlama,    // RMSNorm, rotary positions, grouped heads, gated MLP (llama, mistral)
   kCnn,      // 3x3 convolutions
+  kDecoder,  // any other causal language model: NetworkSpec::architecture says what it is
+  kEncoder,  // bert and its relatives, trained on masked tokens
 };
 std::string_view name(Family family);
 
@@ -29,7 +32,7 @@ enum class Semantics : std::uint8_t {
 std::string_view name(Semantics semantics);
 
 struct NetworkSpec {
-  Family family = Family::kMiniGpt;
+  Family family = Family::kLlama;
   std::string model_type;  // "llama", "gpt2", ...: as the config says
   std::string title;       // what the user called it
 
@@ -42,12 +45,17 @@ struct NetworkSpec {
   std::int64_t vocabulary = 0;    // V
   std::int64_t positions = 0;     // T: learned positions, or what the config says a model can read
   bool tied_head = true;
-  bool attention_bias = false;  // biases of the attention's linears
+  bool attention_bias = false;  // biases of q, k, v and the output projection
   bool mlp_bias = false;        // biases of the MLP's linears
   OpKind activation = OpKind::kGelu;
   double norm_eps = 1e-5;
   double rope_theta = 10000.0;
   double config_dropout = 0;  // what the config asks for; jobs say what is used
+
+  Architecture architecture;            // of transformers; the default is llama's
+  std::vector<LayerFacts> layer_facts;  // by layer; empty: all layers are alike
+  // Facts of one layer, its theta resolved.
+  LayerFacts layer(std::int64_t index) const;
 
   // cnn
   std::vector<std::int64_t> channels;
@@ -63,6 +71,9 @@ struct NetworkSpec {
 
 // Sizes positive, heads dividing, ...: the first problem as an Error whose `where` is the field.
 Result<void> validate(const NetworkSpec& spec);
+
+// Elements of parameters that have two names in the state dict: what counting ties twice adds.
+std::int64_t tied_elements(const NetworkSpec& spec);
 
 // One family of parameters, for people: how many, and by which formula.
 struct ParameterTerm {

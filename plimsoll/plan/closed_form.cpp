@@ -7,16 +7,46 @@
 namespace plimsoll::plan {
 namespace {
 
-// Values per token of one layer, in units of D: what a llama layer saves. The composite RMSNorm of
-// the CPU saves its input twice and the normalised values; the fused one its input.
-double llama_layer_values(const network::NetworkSpec& spec, network::Backend backend) {
-  const double norms = backend == network::Backend::kCpu ? 6 : 2;
-  const double heads = static_cast<double>(spec.heads * spec.head_dim);
-  const double keys = static_cast<double>(spec.kv_heads * spec.head_dim);
-  const double width = static_cast<double>(spec.width);
-  const double linears = 3 + 2;  // q, k, v and gate, up read the norms' results
-  const double attention = (3 * heads + 2 * keys) / width;  // q, k, v, output, and o's input
-  return norms + linears + attention + 4 * static_cast<double>(spec.feed_forward) / width;
+// Sizes of one layer in units of D.
+struct LayerSizes {
+  explicit LayerSizes(const network::NetworkSpec& spec)
+      : heads(share(spec, spec.heads * spec.head_dim)),
+        keys(share(spec, spec.kv_heads * spec.head_dim)),
+        hidden(share(spec, spec.feed_forward)) {}
+
+  static double share(const network::NetworkSpec& spec, std::int64_t size) {
+    return static_cast<double>(size) / static_cast<double>(spec.width);
+  }
+
+  double heads, keys, hidden;
+};
+
+// What one norm saves of its input: the composite RMSNorm of the CPU has it twice and normalised.
+double norm_values(const network::Architecture& a, network::Backend backend) {
+  const bool composite = !network::is_layer_norm(a.norm) && backend == network::Backend::kCpu;
+  return composite ? 3 : 1;
+}
+
+double mlp_values(const network::Architecture& a) {
+  if (a.gated) return 4;                // gate, its activation, up, and down's input
+  return a.squared_activation ? 3 : 2;  // up, perhaps the square's input, and down's input
+}
+
+// Values per token of one layer, in units of D: what it saves.
+double layer_values(const network::NetworkSpec& spec, std::int64_t tokens,
+                    network::Backend backend) {
+  const network::Architecture& a = spec.architecture;
+  const LayerSizes of(spec);
+  const auto norms = static_cast<double>(network::norms_per_layer(a));
+  const int projections = a.qkv == network::QkvLayout::kSeparate ? 3 : 1;  // that read the input
+  const int inner = a.gated && !a.fused_gate_up ? 2 : 1;
+  double attention = 3 * of.heads + 2 * of.keys;  // q, k, v, output, and o's input
+  const double norm = norm_values(a, backend);
+  if (a.qk_norm != network::QkNorm::kNone) attention += norm * (of.heads + of.keys);
+  if (a.attention_softcap > 0) {  // tanh's and the softmax's result, and the product's operand
+    attention += 3 * static_cast<double>(spec.heads * tokens) / static_cast<double>(spec.width);
+  }
+  return norm * norms + projections + inner + attention + mlp_values(a) * of.hidden;
 }
 
 bool is_gpt(const network::NetworkSpec& spec) {
@@ -59,13 +89,14 @@ double activation_coefficient(const network::NetworkSpec& spec, std::int64_t tok
                 static_cast<double>(network::size_of(dtype)));
   }
   const double vocabulary = static_cast<double>(spec.vocabulary);
-  return llama_layer_values(spec, backend) +
+  return layer_values(spec, tokens, backend) +
          2 * vocabulary / (layers * static_cast<double>(spec.width));
 }
 
-std::string activation_law(const network::NetworkSpec& spec, network::Backend backend) {
+std::string activation_law(const network::NetworkSpec& spec, std::int64_t tokens,
+                           network::Backend backend) {
   if (is_gpt(spec)) return "17 + 2/L + 2V/(L D) + small terms";
-  return fmt::format("{:.2f} + 2V/(L D)", llama_layer_values(spec, backend));
+  return fmt::format("{:.2f} + 2V/(L D)", layer_values(spec, tokens, backend));
 }
 
 ClosedFormPosts closed_form_posts(std::int64_t parameter_count, double c, std::int64_t batch,
@@ -88,12 +119,9 @@ namespace {
 // of its linear layers.
 double kept_per_layer(const network::NetworkSpec& spec, network::Checkpoint policy) {
   if (policy == network::Checkpoint::kBlock) return 1;
-  const auto width = static_cast<double>(spec.width);
-  const double hidden = static_cast<double>(spec.feed_forward) / width;
-  if (is_gpt(spec)) return 1 + 3 + 1 + hidden + 1;
-  const double heads = static_cast<double>(spec.heads * spec.head_dim) / width;
-  const double keys = static_cast<double>(spec.kv_heads * spec.head_dim) / width;
-  return 1 + heads + 2 * keys + 1 + 2 * hidden + 1;
+  const LayerSizes of(spec);
+  const double inner = spec.architecture.gated ? 2 : 1;
+  return 1 + of.heads + 2 * of.keys + 1 + inner * of.hidden + 1;
 }
 
 void set_activations(ClosedForm& form, const network::NetworkSpec& spec, const Job& job,
@@ -106,8 +134,8 @@ void set_activations(ClosedForm& form, const network::NetworkSpec& spec, const J
   if (job.checkpoint == network::Checkpoint::kNone) {
     const double c = activation_coefficient(spec, job.sequence, dtype, job.backend);
     form.posts.activations = e * static_cast<double>(parameter_count) + c * layers;
-    form.activations =
-        fmt::format("e Psi + c B T D L e, c = {} = {:.2f}", activation_law(spec, job.backend), c);
+    form.activations = fmt::format("e Psi + c B T D L e, c = {} = {:.2f}",
+                                   activation_law(spec, job.sequence, job.backend), c);
     return;
   }
   const double kept = kept_per_layer(spec, job.checkpoint);

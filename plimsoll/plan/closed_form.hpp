@@ -29,7 +29,8 @@ std::int64_t saved_bytes_per_sample(const network::NetworkSpec& spec, std::int64
 double activation_coefficient(const network::NetworkSpec& spec, std::int64_t tokens,
                               network::DType dtype, network::Backend backend);
 // Its leading terms in words: "17 + 2/L + 2V/(L D)".
-std::string activation_law(const network::NetworkSpec& spec, network::Backend backend);
+std::string activation_law(const network::NetworkSpec& spec, std::int64_t tokens,
+                           network::Backend backend);
 
 struct ClosedFormPosts {
   double parameters = 0;  // bytes

@@ -132,8 +132,7 @@ Result<void> validate_sizes(const Job& job, const network::NetworkSpec& spec) {
   if (job.sequence < 1 || job.sequence > kMost) {
     return fail("--seq", fmt::format("seq={}, expected 1 to 2^40", job.sequence));
   }
-  const bool learned =
-      spec.family == network::Family::kMiniGpt || spec.family == network::Family::kGpt2;
+  const bool learned = spec.architecture.positions == network::Positions::kLearned;
   if (learned && job.sequence > spec.positions) {
     return fail("--seq",
                 fmt::format("seq={}, expected at most {} (the model's learned positions)",

@@ -111,8 +111,7 @@ Parameters parameters_of(const network::NetworkSpec& spec) {
   for (const network::ParameterTerm& term : p.terms) p.count = checked_add(p.count, term.count);
   check(p.count == network.parameter_elements(), "the terms do not sum to the parameters");
   p.tensors = static_cast<std::int64_t>(network.parameters.size());
-  const bool tied = spec.family != network::Family::kCnn && spec.tied_head;
-  p.ties_counted = tied ? checked_add(p.count, checked_mul(spec.vocabulary, spec.width)) : p.count;
+  p.ties_counted = checked_add(p.count, network::tied_elements(spec));
   std::int64_t buffers = 0;
   for (const network::Buffer& b : network.buffers) {
     buffers = checked_add(buffers, network::element_count(b.shape));

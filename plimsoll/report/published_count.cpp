@@ -45,26 +45,30 @@ class Habits {
     return sum;
   }
 
-  bool gpt() const { return s_.family != Family::kLlama; }
+  bool learned() const { return s_.architecture.positions == network::Positions::kLearned; }
 
   void add_embeddings() {
     const std::int64_t vd = s_.vocabulary * s_.width;
+    if (s_.architecture.embedding_width > 0) return;
     if (s_.tied_head) {
       add("tied head counted twice", "V D", vd);
     } else {
       add("head left out", "- V D", -vd);
     }
     add("token embedding left out", "- V D", -vd);
-    if (!gpt()) return;
+    if (!learned()) return;
     add("position embedding left out", "- T D", -s_.positions * s_.width);
     add("two more position rows", "2 D", 2 * s_.width);
   }
 
   void add_norms_and_biases() {
-    const std::int64_t per_norm = gpt() ? 2 : 1;
-    add("norms of the blocks left out", gpt() ? "- 4 L D" : "- 2 L D",
-        -2 * per_norm * s_.layers * s_.width);
-    add("final norm left out", gpt() ? "- 2 D" : "- D", -per_norm * s_.width);
+    const network::Architecture& a = s_.architecture;
+    const std::int64_t per_norm = !a.norm_weight ? 0 : a.norm_bias ? 2 : 1;
+    const std::int64_t in_layer = per_norm * network::norms_per_layer(a);
+    add("norms of the blocks left out", fmt::format("- {} L D", in_layer),
+        -in_layer * s_.layers * s_.width);
+    add("final norm left out", per_norm == 2 ? "- 2 D" : "- D",
+        a.final_norm ? -per_norm * s_.width : 0);
     for (const network::ParameterTerm& term : parameter_terms(s_)) {
       if (term.name.ends_with("_bias")) {
         add(fmt::format("{} left out", term.name), fmt::format("- {}", term.formula), -term.count);
@@ -73,10 +77,11 @@ class Habits {
   }
 
   void add_buffers() {
-    if (!gpt()) {
+    if (s_.architecture.positions == network::Positions::kRotary) {
       add("rotary frequencies of each layer counted", "L H / 2", s_.layers * s_.head_dim / 2);
       return;
     }
+    if (!learned() || !s_.architecture.causal) return;
     // Nobody stores masks of more positions, and their square would leave 64 bits.
     if (s_.positions > std::int64_t{1} << 20) return;
     const std::int64_t mask = s_.layers * s_.positions * s_.positions;

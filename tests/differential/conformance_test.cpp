@@ -75,10 +75,10 @@ std::string compare(const network::Network& net, DType dtype, at::Device device)
 }
 
 // Operations of one operand that keep its shape.
-constexpr std::array kShapeKeeping = {OpKind::kMulNumber, OpKind::kAddNumber, OpKind::kNeg,
-                                      OpKind::kPow2,      OpKind::kRsqrt,     OpKind::kGelu,
-                                      OpKind::kGeluTanh,  OpKind::kSilu,      OpKind::kRelu,
-                                      OpKind::kDropout,   OpKind::kContiguous};
+constexpr std::array kShapeKeeping = {
+    OpKind::kMulNumber,  OpKind::kAddNumber, OpKind::kNeg,     OpKind::kPow2, OpKind::kRsqrt,
+    OpKind::kGelu,       OpKind::kGeluTanh,  OpKind::kSilu,    OpKind::kRelu, OpKind::kDropout,
+    OpKind::kContiguous, OpKind::kTanh,      OpKind::kSoftmax, OpKind::kClamp};
 
 network::Network shape_keeping(OpKind kind, Layout layout, DType dtype) {
   OneOperation one(dtype);
@@ -131,7 +131,19 @@ network::Network views(OpKind kind, Layout layout, DType dtype) {
   }
 }
 
-network::Network heads(network::AttentionKernel kernel, bool grouped, Layout layout, DType dtype) {
+// Weight and bias of a LayerNorm, each there or not.
+network::Network bare_layer_norm(bool weight, Layout layout, DType dtype) {
+  OneOperation one(dtype);
+  const Operand x = one.operand(layout);
+  const ValueId w = weight ? one.parameter({8}) : network::kNoValue;
+  return one.finish(one.g_.layer_norm(x.id, w, network::kNoValue, 1e-5), x.shape[0] * 6, 8);
+}
+
+// Which attention: the kernel's causal mask, none, or a mask of ours for all heads or each.
+enum class Masking { kCausal, kNone, kShared, kPerHead };
+
+network::Network heads(network::AttentionKernel kernel, bool grouped, Masking masking,
+                       Layout layout, DType dtype) {
   OneOperation one(dtype);
   const Operand x = one.operand(layout);
   const std::int64_t batch = x.shape[0];
@@ -142,8 +154,35 @@ network::Network heads(network::AttentionKernel kernel, bool grouped, Layout lay
   const ValueId q = part(2);
   const ValueId k = part(grouped ? 1 : 2);
   const ValueId v = part(grouped ? 1 : 2);
-  const ValueId y = one.g_.attention(q, k, v, kernel, 0, grouped);
+  network::AttentionOptions options;
+  options.kernel = kernel;
+  options.grouped = grouped;
+  options.causal = masking != Masking::kNone;
+  if (masking == Masking::kShared || masking == Masking::kPerHead) {
+    const Dims shape = masking == Masking::kShared ? Dims{6, 6} : Dims{1, 2, 6, 6};
+    options.mask = one.g_.input("mask", shape, dtype, InputKind::kMask);
+    options.scale = 0.25;
+  }
+  const ValueId y = one.g_.attention(q, k, v, options);
   return one.finish(one.g_.transpose(y, 1, 2), batch * 6, 8);
+}
+
+// Scores of heads that are repeated for their group, as capped attention makes them.
+network::Network products(bool grouped, Layout layout, DType dtype) {
+  OneOperation one(dtype);
+  const Operand x = one.operand(layout);
+  const std::int64_t batch = x.shape[0];
+  const std::int64_t count = grouped ? 1 : 2;
+  const ValueId q = one.g_.transpose(one.g_.reshape(x.id, {batch, 6, 2, 4}), 1, 2);
+  const ValueId w = one.parameter({count * 4, 8});
+  ValueId k = one.g_.linear(x.id, w);
+  k = one.g_.transpose(one.g_.view(k, {batch, 6, count, 4}), 1, 2);
+  if (grouped) {
+    k = one.g_.expand(one.g_.unsqueeze(k, 2), {batch, 1, 2, 6, 4});
+    k = one.g_.reshape(k, {batch, 2, 6, 4});
+  }
+  const ValueId scores = one.g_.matmul(q, one.g_.transpose(k, 2, 3), {});
+  return one.finish(one.g_.activation(OpKind::kSoftmax, scores), batch * 12, 6);
 }
 
 void check_all(const std::function<network::Network(Layout, DType)>& make) {
@@ -181,6 +220,9 @@ TEST_CASE("conformance: linear layers and norms") {
   }
   check_all([&](Layout l, DType d) { return with_weights(OpKind::kRmsNorm, l, d, false); });
   check_all([&](Layout l, DType d) { return with_weights(OpKind::kLayerNorm, l, d, true); });
+  for (bool weight : {false, true}) {
+    check_all([&](Layout l, DType d) { return bare_layer_norm(weight, l, d); });
+  }
 }
 
 TEST_CASE("conformance: views, copies, casts, means") {
@@ -196,10 +238,21 @@ TEST_CASE("conformance: attention") {
   tests::prepare_library();
   for (auto kernel : {network::AttentionKernel::kFlash, network::AttentionKernel::kMath}) {
     for (bool grouped : {false, true}) {
-      CAPTURE(network::name(kernel));
-      CAPTURE(grouped);
-      check_all([&](Layout l, DType d) { return heads(kernel, grouped, l, d); });
+      for (auto masking : {Masking::kCausal, Masking::kNone, Masking::kShared, Masking::kPerHead}) {
+        CAPTURE(network::name(kernel));
+        CAPTURE(grouped);
+        CAPTURE(static_cast<int>(masking));
+        check_all([&](Layout l, DType d) { return heads(kernel, grouped, masking, l, d); });
+      }
     }
+  }
+}
+
+TEST_CASE("conformance: products and softmax of attention") {
+  tests::prepare_library();
+  for (bool grouped : {false, true}) {
+    CAPTURE(grouped);
+    check_all([&](Layout l, DType d) { return products(grouped, l, d); });
   }
 }
 

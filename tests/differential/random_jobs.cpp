@@ -1,7 +1,5 @@
 #include "tests/differential/random_jobs.hpp"
 
-#include <random>
-
 #include <fmt/format.h>
 
 namespace plimsoll::tests {
@@ -9,19 +7,6 @@ namespace {
 
 using network::Family;
 using network::OpKind;
-
-class Chooser {
- public:
-  explicit Chooser(std::uint64_t seed) : random_(seed) {}
-  template <class T>
-  T of(std::initializer_list<T> choices) {
-    return *(choices.begin() + static_cast<std::ptrdiff_t>(random_() % choices.size()));
-  }
-  bool chance(std::uint64_t percent) { return random_() % 100 < percent; }
-
- private:
-  std::mt19937_64 random_;
-};
 
 network::NetworkSpec random_spec(Chooser& choose) {
   using I = std::int64_t;
@@ -31,6 +16,7 @@ network::NetworkSpec random_spec(Chooser& choose) {
   spec.positions = choose.of<I>({1, 2, 5, 9, 33});
   if (choose.chance(50)) {
     spec.family = choose.of({Family::kMiniGpt, Family::kGpt2});
+    spec.architecture = network::gpt_architecture();
     spec.heads = spec.kv_heads = choose.of<I>({1, 2, 3, 4});
     spec.head_dim = choose.of<I>({1, 2, 5, 8});
     spec.width = spec.heads * spec.head_dim;
@@ -54,6 +40,8 @@ network::NetworkSpec random_spec(Chooser& choose) {
   spec.activation = choose.of({OpKind::kSilu, OpKind::kSilu, OpKind::kGelu});
   return spec;
 }
+
+}  // namespace
 
 plan::Job random_choices(Chooser& choose, const network::NetworkSpec& spec) {
   plan::Job job;
@@ -82,8 +70,6 @@ plan::Job random_choices(Chooser& choose, const network::NetworkSpec& spec) {
   if (choose.chance(10)) job.state_dtype = network::DType::kBFloat16;
   return job;
 }
-
-}  // namespace
 
 RandomJob random_job(std::uint64_t seed) {
   Chooser choose(seed);

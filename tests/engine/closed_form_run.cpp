@@ -73,6 +73,7 @@ network::NetworkSpec spec_of(const json& c) {
   network::NetworkSpec spec;
   const bool gpt = c["arch"] == "gpt";
   spec.family = gpt ? network::Family::kMiniGpt : network::Family::kLlama;
+  if (gpt) spec.architecture = network::gpt_architecture();
   spec.width = c["dim"];
   spec.layers = c["layers"];
   spec.heads = c["heads"];

@@ -50,7 +50,7 @@ TEST_CASE("notebook mistake 2: 34 counts bytes of 16-bit training, which are 17 
   constexpr double kLiteratureBytes = 34;
   const network::NetworkSpec spec = notebook_model(notebook().at("affine_in_batch"));
   CHECK(kLiteratureBytes / network::size_of(network::DType::kBFloat16) == 17);
-  CHECK(plan::activation_law(spec, network::Backend::kCuda).starts_with("17 "));
+  CHECK(plan::activation_law(spec, 64, network::Backend::kCuda).starts_with("17 "));
   // c counts values: nearly the same in bf16, at half the bytes.
   const double half = plan::activation_coefficient(spec, spec.positions, network::DType::kBFloat16,
                                                    network::Backend::kCpu);

@@ -163,7 +163,7 @@ TEST_CASE("notebook: leading terms of c, 17 + 2/L + 2V/(L d)") {
     CHECK(c == doctest::Approx(leading + small).epsilon(1e-12));
     CHECK(small / c < 0.006);
   }
-  CHECK(plan::activation_law(notebook_model(notebook().at("affine_in_batch")), Backend::kCuda)
+  CHECK(plan::activation_law(notebook_model(notebook().at("affine_in_batch")), 64, Backend::kCuda)
             .starts_with("17 + 2/L + 2V/(L D)"));
 }
 

@@ -116,6 +116,7 @@ network::NetworkSpec random_spec(Dice& dice) {
     shape_like_llama(spec, dice);
   } else {
     shape_like_gpt(spec, dice);
+    spec.architecture = network::gpt_architecture();
   }
   spec.layers = dice.between(1, 3);
   spec.feed_forward = dice.between(1, 60);

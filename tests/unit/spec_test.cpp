@@ -35,6 +35,7 @@ NetworkSpec minigpt(std::int64_t d, std::int64_t layers, std::int64_t vocabulary
                     std::int64_t positions) {
   NetworkSpec spec;
   spec.family = Family::kMiniGpt;
+  spec.architecture = gpt_architecture();
   spec.width = d;
   spec.layers = layers;
   spec.vocabulary = vocabulary;
@@ -49,6 +50,7 @@ NetworkSpec minigpt(std::int64_t d, std::int64_t layers, std::int64_t vocabulary
 NetworkSpec llama() {
   NetworkSpec spec = minigpt(96, 3, 503, 256);
   spec.family = Family::kLlama;
+  spec.architecture = Architecture();
   spec.heads = 6;
   spec.kv_heads = 2;
   spec.head_dim = 16;

@@ -1,6 +1,7 @@
 #include "plimsoll/engine/run/initial_values.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "plimsoll/engine/library/allocators.hpp"
 #include "plimsoll/engine/run/library_calls.hpp"
@@ -47,6 +48,41 @@ void fill_rotary(at::Tensor& table, bool cosine, double theta) {
   table.copy_(at::from_blob(values.data(), {1, positions, head_dim}, at::kDouble));
 }
 
+// ALiBi's slope of each head: powers of 2^(-8/n) for the largest power of two n, then every other
+// power of 2^(-4/n) for the heads beyond it.
+std::vector<double> alibi_slopes(std::int64_t heads) {
+  std::int64_t n = 1;
+  while (2 * n <= heads) n *= 2;
+  std::vector<double> slopes;
+  for (std::int64_t i = 0; i < heads; ++i) {
+    const double power = i < n
+                             ? -8.0 * static_cast<double>(i + 1) / static_cast<double>(n)
+                             : -4.0 * static_cast<double>(2 * (i - n) + 1) / static_cast<double>(n);
+    slopes.push_back(std::exp2(power));
+  }
+  return slopes;
+}
+
+// 0, or ALiBi's bias by distance, where query i sees key j; minus infinity elsewhere.
+void fill_mask(at::Tensor& mask, const network::Input& input) {
+  const std::int64_t positions = mask.size(-1);
+  const bool alibi = mask.dim() == 4;
+  const std::vector<double> slopes = alibi ? alibi_slopes(mask.size(1)) : std::vector<double>{0.0};
+  std::vector<float> values;
+  values.reserve(static_cast<std::size_t>(mask.numel()));
+  for (const double slope : slopes) {
+    for (std::int64_t i = 0; i < positions; ++i) {
+      for (std::int64_t j = 0; j < positions; ++j) {
+        const bool hidden = (input.causal && j > i) || (input.window > 0 && j <= i - input.window);
+        const double bias = slope * static_cast<double>(j - i);
+        values.push_back(hidden ? -std::numeric_limits<float>::infinity()
+                                : static_cast<float>(bias));
+      }
+    }
+  }
+  mask.copy_(at::from_blob(values.data(), mask.sizes(), at::kFloat));
+}
+
 }  // namespace
 
 at::Tensor initial_parameter(const network::Parameter& parameter, at::Device device) {
@@ -73,9 +109,14 @@ at::Tensor initial_input(const network::Input& input, const network::Network& ne
     case InputKind::kCosine:
     case InputKind::kSine:
       if (device != at::kMeta) {
-        fill_rotary(t, input.kind == InputKind::kCosine, network.rope_theta);
+        fill_rotary(t, input.kind == InputKind::kCosine, input.theta);
       }
       return t;
+    case InputKind::kMask:
+      if (device != at::kMeta) fill_mask(t, input);
+      return t;
+    case InputKind::kZeros:
+      return t.zero_();
   }
   return t;
 }

@@ -23,22 +23,26 @@ std::optional<at::Tensor> optional_input(const Operation& op, const Values& valu
 at::Tensor constant(const Operation& op, at::Device device) {
   const Attributes& a = op.attributes;
   if (op.kind == OpKind::kArange) {
-    return at::arange(a.shape[0], at::TensorOptions().dtype(at::kLong).device(device));
+    return at::arange(a.start, a.start + a.shape[0],
+                      at::TensorOptions().dtype(at::kLong).device(device));
   }
   return at::zeros(sizes(a.shape), at::TensorOptions().dtype(scalar_type(a.dtype)).device(device));
 }
 
-// Both kernels are causal; the mask is the kernel's own.
+// Without a mask of the network's a causal one is the kernel's own.
 at::Tensor attention(const Operation& op, const Values& values) {
   const at::Tensor& q = input(op, values, 0);
   const at::Tensor& k = input(op, values, 1);
   const at::Tensor& v = input(op, values, 2);
   const Attributes& a = op.attributes;
+  const std::optional<at::Tensor> mask = optional_input(op, values, 3);
+  const bool causal = a.causal && !mask;
+  const std::optional<double> scale = a.scale > 0 ? std::optional(a.scale) : std::nullopt;
   if (a.kernel == AttentionKernel::kMath) {
-    return std::get<0>(
-        at::_scaled_dot_product_attention_math(q, k, v, {}, a.number, true, {}, {}, a.grouped));
+    return std::get<0>(at::_scaled_dot_product_attention_math(q, k, v, mask, a.number, causal, {},
+                                                              scale, a.grouped));
   }
-  return at::scaled_dot_product_attention(q, k, v, {}, a.number, true, {}, a.grouped);
+  return at::scaled_dot_product_attention(q, k, v, mask, a.number, causal, scale, a.grouped);
 }
 
 at::Tensor batch_norm(const Operation& op, const Values& values) {
@@ -83,6 +87,10 @@ at::Tensor call_elementwise(const Operation& op, const Values& values) {
       return at::rsqrt(x);
     case OpKind::kTo:
       return x.to(scalar_type(a.dtype));
+    case OpKind::kTanh:
+      return at::tanh(x);
+    case OpKind::kClamp:
+      return at::clamp(x, at::Scalar(-a.number), at::Scalar(a.number));
     case OpKind::kGelu:
       return at::gelu(x);
     case OpKind::kGeluTanh:
@@ -115,6 +123,8 @@ at::Tensor call_shape(const Operation& op, const Values& values) {
       return x.contiguous();
     case OpKind::kUnsqueeze:
       return x.unsqueeze(a.dim);
+    case OpKind::kExpand:
+      return x.expand(sizes(a.shape));
     case OpKind::kSlice:
       return x.slice(a.dim, a.start, a.stop);
     case OpKind::kCat:
@@ -140,11 +150,16 @@ at::Tensor call_one(const Operation& op, const Values& values, at::Device device
     case OpKind::kKeptLinear:
       return kept_linear(in(0), in(1), optional_input(op, values, 2));
     case OpKind::kLayerNorm:
-      return at::layer_norm(in(0), {in(0).size(-1)}, in(1), in(2), a.number);
+      return at::layer_norm(in(0), {in(0).size(-1)}, optional_input(op, values, 1),
+                            optional_input(op, values, 2), a.number);
     case OpKind::kRmsNorm:
       return at::rms_norm(in(0), {in(0).size(-1)}, in(1), a.number);
     case OpKind::kAttention:
       return attention(op, values);
+    case OpKind::kSoftmax:
+      return at::softmax(in(0), -1);
+    case OpKind::kMatmul:
+      return at::matmul(in(0), in(1));
     case OpKind::kCrossEntropy:
       return at::cross_entropy_loss(in(0), in(1));
     case OpKind::kConv2d:

@@ -1,7 +1,6 @@
 // Nodes of the backward graph, saved tensors and checkpoint frames.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <new>
@@ -50,8 +49,16 @@ class Few {
   std::uint8_t size_ = 0;
 };
 
+// What attention computes per head: queries times keys, of which its mask leaves `seen` pairs. The
+// counting conventions of FLOPs need it whichever kernel computes the whole square. All 0: no attention.
+struct AttentionSquare {
+  std::int64_t queries = 0;
+  std::int64_t keys = 0;
+  std::int64_t seen = 0;
+};
+
 inline constexpr std::size_t kMaxEdges = 4;
-inline constexpr std::size_t kMaxSaved = 7;
+inline constexpr std::size_t kMaxSaved = 8;
 using Gradients = Few<Tensor, kMaxEdges>;
 
 struct Frame;
@@ -114,8 +121,8 @@ struct Node {
   // What formulas need besides saved tensors and the inputs' shapes.
   std::uint8_t dim = 0;
   std::uint8_t dim2 = 0;
-  std::uint8_t layouts = 0;              // of a product's operands
-  std::array<std::int64_t, 2> square{};  // queries and keys of a product inside attention
+  std::uint8_t layouts = 0;  // of a product's operands
+  AttentionSquare square;    // of a product inside attention, and of attention itself
 
   // Scratch of a backward pass.
   bool visited = false;

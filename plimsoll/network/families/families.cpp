@@ -15,16 +15,9 @@ std::string_view name(Checkpoint checkpoint) {
 }
 
 Network build_network(const NetworkSpec& spec, const BuildOptions& options) {
-  switch (spec.family) {
-    case Family::kMiniGpt:
-    case Family::kGpt2:
-      return build_gpt(spec, options);
-    case Family::kLlama:
-      return build_llama(spec, options);
-    case Family::kCnn:
-      return build_cnn(spec, options);
-  }
-  throw InternalError("family without a builder", std::source_location::current());
+  if (spec.family == Family::kCnn) return build_cnn(spec, options);
+  if (options.semantics == Semantics::kHuggingFace) return build_llama(spec, options);
+  return build_decoder(spec, options);
 }
 
 }  // namespace plimsoll::network

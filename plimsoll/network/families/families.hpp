@@ -25,14 +25,14 @@ struct BuildOptions {
   Semantics semantics = Semantics::kPlimsoll;
   bool shared_targets = false;  // targets are the inputs
   bool position_first = true;   // g++ evaluates the right operand of tok(ids) + pos(...) first
-  bool fused_rms_norm = true;   // at::rms_norm instead of single operations
 };
 
 // Never fails for a spec that validate() accepts; throws OverflowError for absurd sizes.
 Network build_network(const NetworkSpec& spec, const BuildOptions& options);
 
-// One builder per family; build_network chooses.
-Network build_gpt(const NetworkSpec& spec, const BuildOptions& options);
+// One builder per forward function; build_network chooses. build_decoder is plimsoll's own for every
+// transformer, encoders included; build_llama is that of transformers for llama and mistral.
+Network build_decoder(const NetworkSpec& spec, const BuildOptions& options);
 Network build_llama(const NetworkSpec& spec, const BuildOptions& options);
 Network build_cnn(const NetworkSpec& spec, const BuildOptions& options);
 

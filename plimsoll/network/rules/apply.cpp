@@ -7,6 +7,7 @@
 #include "plimsoll/network/rules/loss.hpp"
 #include "plimsoll/network/rules/normalisation.hpp"
 #include "plimsoll/network/rules/products.hpp"
+#include "plimsoll/network/rules/softmax.hpp"
 #include "plimsoll/network/rules/views.hpp"
 
 namespace plimsoll::network::rules {
@@ -31,10 +32,16 @@ Tensor apply_constant(Autograd& a, const Operation& op) {
   return a.empty(at.shape, dtype);
 }
 
+// Queries times keys, or probabilities times values: in self-attention both have a row per token.
+Tensor apply_matmul(Autograd& a, const Tensor& x, const Tensor& y, const Attributes& at) {
+  return matmul4(a, x, y, attention_square(x.size(2), x.size(2), at.causal, at.window));
+}
+
 // Operations with one result; a table would only hide which arguments each takes.
 Tensor apply_one(Autograd& a, const Operation& op, std::vector<Tensor>& values) {
   const Attributes& at = op.attributes;
   const auto in = [&](std::size_t i) -> Tensor& { return values[op.inputs[i]]; };
+  const auto maybe = [&](std::size_t i) { return op.inputs.size() > i ? in(i) : Tensor(); };
   switch (op.kind) {
     case OpKind::kArange:
     case OpKind::kFresh:
@@ -69,16 +76,18 @@ Tensor apply_one(Autograd& a, const Operation& op, std::vector<Tensor>& values) 
       return contiguous(a, in(0));
     case OpKind::kUnsqueeze:
       return unsqueeze(a, in(0), at.dim);
+    case OpKind::kExpand:
+      return expand(a, in(0), at.shape);
     case OpKind::kSlice:
       return slice(a, in(0), at.dim, at.start, at.stop);
     case OpKind::kCat:
       return apply_cat(a, op, values);
     case OpKind::kLinear:
-      return linear(a, in(0), in(1), op.inputs.size() > 2 ? in(2) : Tensor());
+      return linear(a, in(0), in(1), maybe(2));
     case OpKind::kKeptLinear:
-      return kept_linear(a, in(0), in(1), op.inputs.size() > 2 ? in(2) : Tensor());
+      return kept_linear(a, in(0), in(1), maybe(2));
     case OpKind::kLayerNorm:
-      return layer_norm(a, in(0), in(1), in(2));
+      return layer_norm(a, in(0), maybe(1), maybe(2));
     case OpKind::kRmsNorm:
       return rms_norm(a, in(0), in(1));
     case OpKind::kGelu:
@@ -91,14 +100,23 @@ Tensor apply_one(Autograd& a, const Operation& op, std::vector<Tensor>& values) 
       return relu(a, in(0));
     case OpKind::kReluInPlace:
       return relu_in_place(a, in(0));
+    case OpKind::kTanh:
+      return tanh(a, in(0));
+    case OpKind::kSoftmax:
+      return softmax(a, in(0));
+    case OpKind::kClamp:
+      return clamp(a, in(0));
     case OpKind::kDropout:
       return dropout(a, in(0));
     case OpKind::kAttention:
-      return attention(a, in(0), in(1), in(2), at.kernel, at.number > 0);
+      return attention(a, in(0), in(1), in(2), maybe(3),
+                       {at.kernel, at.number > 0, at.causal, at.window});
+    case OpKind::kMatmul:
+      return apply_matmul(a, in(0), in(1), at);
     case OpKind::kCrossEntropy:
       return cross_entropy(a, in(0), in(1));
     case OpKind::kConv2d:
-      return conv2d(a, in(0), in(1), op.inputs.size() > 2 ? in(2) : Tensor());
+      return conv2d(a, in(0), in(1), maybe(2));
     case OpKind::kBatchNorm:
       return batch_norm(a, in(0), in(1), in(2), in(3), in(4));
     case OpKind::kMaxPool2:

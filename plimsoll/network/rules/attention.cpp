@@ -5,6 +5,7 @@
 #include "plimsoll/network/rules/elementwise.hpp"
 #include "plimsoll/network/rules/kernels.hpp"
 #include "plimsoll/network/rules/products.hpp"
+#include "plimsoll/network/rules/softmax.hpp"
 #include "plimsoll/network/rules/views.hpp"
 
 namespace plimsoll::network::rules {
@@ -27,15 +28,14 @@ Tiles flash_tiles(std::int64_t query_length, std::int64_t key_length) {
 }
 
 // FLOPs of `products` matrix products of the attention square, by convention.
-void count_attention(Autograd& a, const Dims& q, std::int64_t keys, std::int64_t products) {
+void count_attention(Autograd& a, const Dims& q, const AttentionSquare& square,
+                     std::int64_t products) {
   const std::int64_t heads = checked_mul(q[0], q[1]);
-  const std::int64_t queries = q[2];
   const std::int64_t per_pair = checked_mul(checked_mul(2 * products, heads), q[3]);
-  const std::int64_t pairs = checked_mul(queries, keys);
-  // Query i sees keys 0..i (+ the keys before the first query).
-  const std::int64_t seen = pairs - checked_mul(queries, queries - 1) / 2;
+  const std::int64_t pairs = checked_mul(square.queries, square.keys);
   a.flops.attention_full = checked_add(a.flops.attention_full, checked_mul(per_pair, pairs));
-  a.flops.attention_exact = checked_add(a.flops.attention_exact, checked_mul(per_pair, seen));
+  a.flops.attention_exact =
+      checked_add(a.flops.attention_exact, checked_mul(per_pair, square.seen));
 }
 
 // Slots of saved tensors; seed and offset only where the library keeps them.
@@ -44,8 +44,9 @@ constexpr std::size_t kKey = 1;
 constexpr std::size_t kValue = 2;
 constexpr std::size_t kOutput = 3;
 constexpr std::size_t kLogsumexp = 4;
-constexpr std::size_t kSeed = 5;
-constexpr std::size_t kOffset = 6;
+constexpr std::size_t kMask = 5;
+constexpr std::size_t kSeed = 6;
+constexpr std::size_t kOffset = 7;
 
 // Gradients are dense in (B, T, heads, H) order whatever q's layout is.
 Tensor gradient_like(Autograd& a, const Tensor& t) {
@@ -59,11 +60,12 @@ void flash_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor v = a.unpack(node, kValue);
   const Tensor lse = a.unpack(node, kLogsumexp);
   const Tensor o = a.unpack(node, kOutput);
+  const Tensor mask = a.unpack(node, kMask);
   if (a.facts.attention_saves_seed) {
     a.unpack(node, kSeed);
     a.unpack(node, kOffset);
   }
-  count_attention(a, q.shape(), k.size(2), 5);
+  count_attention(a, q.shape(), node.square, 5);
   out[0] = gradient_like(a, q);
   out[1] = gradient_like(a, k);
   out[2] = gradient_like(a, v);
@@ -96,12 +98,15 @@ void flash_scratch_forward(Autograd& a, const Tensor& q, const Tensor& k, Few<Te
   }
 }
 
-Tensor flash(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, bool padded) {
+Tensor flash(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+             bool padded, const AttentionSquare& square) {
   const Ref<Node> node = a.record("FlashAttention", flash_backward, {&q, &k, &v});
   if (node) {
     a.save_input(*node, kQuery, q);
     a.save_input(*node, kKey, k);
     a.save_input(*node, kValue, v);
+    if (mask) a.save_input(*node, kMask, mask);
+    node->square = square;
   }
   Tensor out = empty_like(a, q);
   const std::int64_t rows =
@@ -115,7 +120,7 @@ Tensor flash(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, boo
   }
   Few<Tensor, 2> scratch;
   if (a.facts.flash_scratch) flash_scratch_forward(a, q, k, scratch);
-  count_attention(a, q.shape(), k.size(2), 2);
+  count_attention(a, q.shape(), square, 2);
   if (!node) return out;
   a.save_output(*node, kOutput, out);
   a.save_output(*node, kLogsumexp, lse);
@@ -147,11 +152,6 @@ Tensor causal_mask(Autograd& a, std::int64_t queries, std::int64_t keys, DType d
   return a.scratch({queries, keys}, dtype);
 }
 
-void softmax_backward(Autograd& a, Node& node, Gradients&, Gradients& out) {
-  const Tensor result = a.unpack(node, 0);
-  out[0] = a.empty(result.shape(), result.dtype());
-}
-
 // _safe_softmax: rows without any key give 0, which costs two masks and a zero.
 Tensor safe_softmax(Autograd& a, const Tensor& x) {
   const Ref<Node> node = a.record("SafeSoftmax", softmax_backward, {&x});
@@ -168,37 +168,43 @@ Tensor safe_softmax(Autograd& a, const Tensor& x) {
 
 void mask_backward(Autograd&, Node&, Gradients& in, Gradients& out) { out[0] = in[0]; }
 
-// scores += mask: in place, one node.
-void add_mask(Autograd& a, Tensor& scores) {
+// scores += mask: in place, one node. A mask of another dtype is cast for the call.
+void add_mask(Autograd& a, Tensor& scores, const Tensor& mask) {
   const Ref<Node> node = a.record("AddMask", mask_backward, {&scores});
+  if (mask.dtype() != scores.dtype() && a.facts.cast_operands) {
+    a.scratch(mask.shape(), scores.dtype());
+  }
   a.attach(node, scores);
 }
 
-Tensor probabilities(Autograd& a, const Tensor& scaled_q, const Tensor& k, bool with_dropout) {
+Tensor probabilities(Autograd& a, const Tensor& scaled_q, const Tensor& k, const Tensor& mask,
+                     bool with_dropout, const AttentionSquare& square) {
   Tensor scores;
   {
     const Tensor scaled_k = mul_number(a, transpose(a, k, 2, 3));
-    scores = matmul4(a, scaled_q, scaled_k, {scaled_q.size(2), k.size(2)});
+    scores = matmul4(a, scaled_q, scaled_k, square);
   }
-  add_mask(a, scores);
+  if (mask) add_mask(a, scores, mask);
   scores = safe_softmax(a, scores);
   return with_dropout ? dropout(a, scores) : scores;
 }
 
-Tensor math(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, bool with_dropout) {
+Tensor math(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v,
+            const Tensor& given_mask, const AttentionCall& call, const AttentionSquare& square) {
   const DType dtype = q.dtype();
   const DType wide = is_half(dtype) ? DType::kFloat32 : dtype;
   const Tensor wide_q = to(a, q, wide);
   const Tensor wide_k = to(a, k, wide);
   const Tensor wide_v = to(a, v, wide);
   const Tensor scaled_q = mul_number(a, wide_q);
-  const Tensor mask = causal_mask(a, q.size(2), k.size(2), wide);
+  const bool own_mask = call.causal && !given_mask;
+  const Tensor mask = own_mask ? causal_mask(a, q.size(2), k.size(2), wide) : given_mask;
   const std::int64_t group = q.size(1) / k.size(1);
   const Tensor all_k = group > 1 ? repeat_heads(a, wide_k, group) : wide_k;
   const Tensor all_v = group > 1 ? repeat_heads(a, wide_v, group) : wide_v;
-  const Tensor weights = probabilities(a, scaled_q, all_k, with_dropout);
+  const Tensor weights = probabilities(a, scaled_q, all_k, mask, call.dropout, square);
   const Tensor second_result = to(a, weights, dtype);  // dropped by the caller
-  return to(a, matmul4(a, weights, all_v, {q.size(2), k.size(2)}), dtype);
+  return to(a, matmul4(a, weights, all_v, square), dtype);
 }
 
 }  // namespace
@@ -216,13 +222,43 @@ namespace {
 // Flash kernels read heads as contiguous vectors; the library falls back to math otherwise.
 bool readable_by_flash(const Tensor& t) { return t.strides().back() == 1; }
 
+// CUDA's flash kernel takes no mask: the memory-efficient one does, unless heads are grouped.
+AttentionKernel kernel_with_mask(const Autograd& a, AttentionKernel kernel, bool grouped) {
+  if (a.facts.backend == Backend::kCpu || kernel == AttentionKernel::kMath) return kernel;
+  return grouped ? AttentionKernel::kMath : AttentionKernel::kEfficient;
+}
+
+// Keys that query i of `queries` sees, summed: i + 1 and the keys before the first query, at most
+// `window`.
+std::int64_t seen_pairs(std::int64_t queries, std::int64_t keys, std::int64_t window) {
+  const std::int64_t before = keys - queries;
+  if (window == 0 || window >= keys) {
+    return checked_mul(queries, keys) - checked_mul(queries, queries - 1) / 2;
+  }
+  // The first `growing` queries see fewer than `window` keys.
+  const std::int64_t growing = std::clamp<std::int64_t>(window - before - 1, 0, queries);
+  const std::int64_t grown = checked_mul(growing, growing + 1) / 2 + checked_mul(growing, before);
+  return checked_add(grown, checked_mul(queries - growing, window));
+}
+
 }  // namespace
 
-Tensor attention(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v,
-                 AttentionKernel kernel, bool dropout) {
+AttentionSquare attention_square(std::int64_t queries, std::int64_t keys, bool causal,
+                                 std::int64_t window) {
+  const std::int64_t seen = causal ? seen_pairs(queries, keys, window) : checked_mul(queries, keys);
+  return {queries, keys, seen};
+}
+
+Tensor attention(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                 const AttentionCall& call) {
+  const AttentionSquare square = attention_square(q.size(2), k.size(2), call.causal, call.window);
+  const bool grouped = q.size(1) != k.size(1);
+  const AttentionKernel kernel = mask ? kernel_with_mask(a, call.kernel, grouped) : call.kernel;
   const bool flashable = readable_by_flash(q) && readable_by_flash(k) && readable_by_flash(v);
-  if (kernel == AttentionKernel::kMath || !flashable) return math(a, q, k, v, dropout);
-  return flash(a, q, k, v, kernel == AttentionKernel::kEfficient);
+  if (kernel == AttentionKernel::kMath || !flashable) {
+    return math(a, q, k, v, mask, call, square);
+  }
+  return flash(a, q, k, v, mask, kernel == AttentionKernel::kEfficient, square);
 }
 
 }  // namespace plimsoll::network::rules

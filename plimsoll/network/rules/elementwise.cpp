@@ -73,6 +73,15 @@ void activation_backward(Autograd& a, Node& node, Gradients& in, Gradients& out)
   out[0] = pointwise(a, {&in[0], &saved});
 }
 
+// The gradient where x lies between the bounds: two comparisons, then a choice with zero.
+void clamp_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Tensor x = a.unpack(node, kSelf);
+  const Tensor zero = a.scratch({}, in[0].dtype());
+  const Tensor above = compared_with_number(a, x);
+  const Tensor below = compared_with_number(a, x);
+  out[0] = chosen(a, above, in[0]);
+}
+
 void cast_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   out[0] = cast(a, in[0], node.input(0).dtype);
 }
@@ -169,6 +178,15 @@ Tensor gelu_tanh(Autograd& a, const Tensor& x) {
   return activation(a, "Gelu", activation_backward, x);
 }
 Tensor silu(Autograd& a, const Tensor& x) { return activation(a, "Silu", activation_backward, x); }
+
+Tensor tanh(Autograd& a, const Tensor& x) {
+  const Ref<Node> node = a.record("Tanh", activation_backward, {&x});
+  Tensor out = empty_like(a, x);
+  if (node) a.save_output(*node, kSelf, out);
+  return a.attach(node, out);
+}
+
+Tensor clamp(Autograd& a, const Tensor& x) { return activation(a, "Clamp", clamp_backward, x); }
 
 Tensor relu(Autograd& a, const Tensor& x) {
   const Ref<Node> node = a.record("Relu", relu_backward, {&x});

@@ -17,6 +17,8 @@ Tensor mean_last(Autograd& a, const Tensor& x);  // over the last dimension, kep
 Tensor gelu(Autograd& a, const Tensor& x);       // exact (erf)
 Tensor gelu_tanh(Autograd& a, const Tensor& x);  // tanh approximation
 Tensor silu(Autograd& a, const Tensor& x);
+Tensor tanh(Autograd& a, const Tensor& x);
+Tensor clamp(Autograd& a, const Tensor& x);  // by two numbers
 Tensor relu(Autograd& a, const Tensor& x);
 Tensor relu_in_place(Autograd& a, Tensor& x);
 Tensor dropout(Autograd& a, const Tensor& x);

@@ -120,6 +120,20 @@ Tensor with_number(Autograd& a, const Tensor& t, DType number) {
   return a.empty_strided(t.shape(), packed_strides(t.shape(), strides), t.dtype(), a.tag);
 }
 
+Tensor compared_with_number(Autograd& a, const Tensor& t) {
+  const NumberBlocks blocks = number_blocks(a, t.dtype());
+  Few<Dims, 4> strides;
+  strides.push_back(t.strides());
+  return a.empty_strided(t.shape(), packed_strides(t.shape(), strides), DType::kBool, a.tag);
+}
+
+Tensor chosen(Autograd& a, const Tensor& condition, const Tensor& t) {
+  Few<Dims, 4> strides;
+  strides.push_back(condition.strides());
+  strides.push_back(t.strides());
+  return a.empty_strided(t.shape(), packed_strides(t.shape(), strides), t.dtype(), a.tag);
+}
+
 void in_place_with_number(Autograd& a, const Tensor& t, DType number) {
   number_blocks(a, t.dtype(), number);
 }

@@ -33,6 +33,11 @@ Tensor with_number(Autograd& a, const Tensor& t, DType number = DType::kFloat64)
 // t.mul_(c): only the number's blocks.
 void in_place_with_number(Autograd& a, const Tensor& t, DType number = DType::kFloat64);
 
+// t >= c: a bool tensor.
+Tensor compared_with_number(Autograd& a, const Tensor& t);
+// where(condition, t, a number of t's dtype).
+Tensor chosen(Autograd& a, const Tensor& condition, const Tensor& t);
+
 Tensor empty_like(Autograd& a, const Tensor& t);
 Tensor cast(Autograd& a, const Tensor& t, DType dtype);
 

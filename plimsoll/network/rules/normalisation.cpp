@@ -97,11 +97,12 @@ Tensor layer_norm(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& b
   const Ref<Node> node = a.record("NativeLayerNorm", layer_norm_backward, {&x, &w, &b});
   if (node) {
     a.save_input(*node, 0, x);
-    a.save_input(*node, 1, w);
-    a.save_input(*node, 2, b);
+    if (w) a.save_input(*node, 1, w);
+    if (b) a.save_input(*node, 2, b);
   }
   const bool narrow = size_of(x.dtype()) < 4;
-  const bool widen = narrow && (w.dtype() != x.dtype() || a.facts.norm_statistics_fp32);
+  const bool mixed = w && w.dtype() != x.dtype();
+  const bool widen = narrow && (mixed || a.facts.norm_statistics_fp32);
   const DType statistics = widen ? DType::kFloat32 : x.dtype();
   const Tensor x_copy = contiguous_copy(a, x);
   Tensor out = a.empty(x.shape(), x.dtype());

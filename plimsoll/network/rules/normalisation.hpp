@@ -5,7 +5,7 @@
 
 namespace plimsoll::network::rules {
 
-// native_layer_norm over the last dimension. Saves x, w, b whatever is frozen.
+// native_layer_norm over the last dimension. Saves x, w, b whatever is frozen; w and b may be null.
 Tensor layer_norm(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& b);
 
 // at::rms_norm: one kernel where the library has one, else its composite of simple operations.

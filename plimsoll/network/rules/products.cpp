@@ -106,9 +106,9 @@ void count_bmm(Autograd& a, const Dims& x, std::int64_t columns, const Attention
     return;
   }
   const std::int64_t pairs = checked_mul(square.queries, square.keys);
-  const std::int64_t seen = pairs - checked_mul(square.queries, square.queries - 1) / 2;
   a.flops.attention_full = checked_add(a.flops.attention_full, flops);
-  a.flops.attention_exact = checked_add(a.flops.attention_exact, checked_mul(flops / pairs, seen));
+  a.flops.attention_exact =
+      checked_add(a.flops.attention_exact, checked_mul(flops / pairs, square.seen));
 }
 
 // One step of a batched product: which operands are copied, and how often.
@@ -138,9 +138,8 @@ Tensor batched_product(Autograd& a, const Tensor& x, const Tensor& y, bool trans
 void bmm_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor y = a.unpack(node, kRight);
   const Tensor x = a.unpack(node, kLeft);
-  const AttentionSquare square{node.square[0], node.square[1]};
-  if (node.wants(1)) out[1] = batched_product(a, x, in[0], true, false, square);
-  if (node.wants(0)) out[0] = batched_product(a, in[0], y, false, true, square);
+  if (node.wants(1)) out[1] = batched_product(a, x, in[0], true, false, node.square);
+  if (node.wants(0)) out[0] = batched_product(a, in[0], y, false, true, node.square);
 }
 
 }  // namespace
@@ -171,7 +170,7 @@ Tensor bmm(Autograd& a, const Tensor& x, const Tensor& y, const AttentionSquare&
   const Ref<Node> node = a.record("Bmm", bmm_backward, {&x, &y});
   if (node && node->wants(0)) a.save_input(*node, kRight, y);
   if (node && node->wants(1)) a.save_input(*node, kLeft, x);
-  if (node) node->square = {square.queries, square.keys};
+  if (node) node->square = square;
   Tensor out = batched_product(a, x, y, false, false, square);
   return a.attach(node, out);
 }

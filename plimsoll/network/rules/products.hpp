@@ -7,12 +7,6 @@ namespace plimsoll::network::rules {
 
 Tensor mm(Autograd& a, const Tensor& x, const Tensor& y);
 Tensor addmm(Autograd& a, const Tensor& bias, const Tensor& x, const Tensor& y);
-// The square that a batched product of causal attention works on, for the counting conventions of
-// FLOPs; {0, 0} for any other product.
-struct AttentionSquare {
-  std::int64_t queries = 0;
-  std::int64_t keys = 0;
-};
 Tensor bmm(Autograd& a, const Tensor& x, const Tensor& y, const AttentionSquare& square = {});
 // x [..., in] times w [out, in], bias [out] or null.
 Tensor linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& bias);

@@ -1,0 +1,27 @@
+#include "plimsoll/network/rules/softmax.hpp"
+
+namespace plimsoll::network::rules {
+namespace {
+
+// The kernel reads rows: an operand that is not contiguous is copied for its duration.
+Tensor contiguous_copy(Autograd& a, const Tensor& t) {
+  return t.contiguous() ? Tensor() : a.scratch(t.shape(), t.dtype());
+}
+
+}  // namespace
+
+void softmax_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Tensor result = a.unpack(node, 0);
+  out[0] = a.empty(result.shape(), result.dtype());
+  const Tensor gradient = contiguous_copy(a, in[0]);
+}
+
+Tensor softmax(Autograd& a, const Tensor& x) {
+  const Ref<Node> node = a.record("Softmax", softmax_backward, {&x});
+  Tensor out = a.empty(x.shape(), x.dtype());
+  const Tensor copy = contiguous_copy(a, x);
+  if (node) a.save_output(*node, 0, out);
+  return a.attach(node, out);
+}
+
+}  // namespace plimsoll::network::rules
