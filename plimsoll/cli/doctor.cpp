@@ -1,6 +1,7 @@
 // plimsoll doctor: what this build and this machine have, what they lack, how to get it.
 #include "plimsoll/report/doctor.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -11,7 +12,8 @@
 #include "plimsoll/cli/machine.hpp"
 #include "plimsoll/cli/version.hpp"
 #include "plimsoll/formats/builtin_models.hpp"
-#include "plimsoll/formats/class_defaults.hpp"
+#include "plimsoll/formats/config.hpp"
+#include "plimsoll/formats/inventory/inventory.hpp"
 #include "plimsoll/network/library_facts.hpp"
 
 namespace plimsoll::cli {
@@ -51,7 +53,12 @@ void add_engine(report::Doctor& doctor) {
 Result<Output> run(const Given& given, const TextStyle& style) {
   report::Doctor doctor;
   doctor.version = version();
-  doctor.model_types = formats::known_model_types();
+  doctor.model_types = formats::planned_model_types();
+  for (const std::string& type : formats::counted_model_types()) {
+    const auto& planned = doctor.model_types;
+    if (std::find(planned.begin(), planned.end(), type) != planned.end()) continue;
+    doctor.counted_model_types.push_back(type);
+  }
   doctor.builtin_models = static_cast<std::int64_t>(formats::builtin_models().size());
   add_engine(doctor);
   const Machine machine = this_machine();

@@ -10,7 +10,6 @@
 #include "plimsoll/cli/values.hpp"
 #include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/formats/safetensors.hpp"
-#include "plimsoll/network/families/families.hpp"
 #include "plimsoll/report/parameters.hpp"
 
 namespace plimsoll::cli {
@@ -54,7 +53,7 @@ Result<std::int64_t> published_number(const std::string& text) {
   return parse_whole("--against", text, 1, std::numeric_limits<std::int64_t>::max());
 }
 
-Result<report::PublishedCount> weights_against(const network::NetworkSpec& spec,
+Result<report::PublishedCount> weights_against(const formats::CountedModel& model,
                                                const std::string& file) {
   std::error_code problem;
   if (!fs::exists(file, problem)) {
@@ -65,25 +64,23 @@ Result<report::PublishedCount> weights_against(const network::NetworkSpec& spec,
   }
   const auto tensors = read_weights(file);
   if (!tensors) return tl::unexpected(tensors.error());
-  network::BuildOptions options;
-  options.sequence = 1;
-  return report::explain_weights(network::build_network(spec, options), *tensors, file);
+  return report::explain_weights(model, *tensors, file);
 }
 
 Result<report::Parameters> of_model(const std::string& argument, const std::string* against) {
-  const auto spec = formats::load_model(argument);
-  if (!spec) return tl::unexpected(spec.error());
-  report::Parameters parameters = report::parameters_of(*spec);
+  const auto model = formats::load_counted_model(argument);
+  if (!model) return tl::unexpected(model.error());
+  report::Parameters parameters = report::parameters_of(*model);
   if (against == nullptr) return parameters;
   if (!is_number(*against)) {
-    const auto compared = weights_against(*spec, *against);
+    const auto compared = weights_against(*model, *against);
     if (!compared) return tl::unexpected(compared.error());
     parameters.against = *compared;
     return parameters;
   }
   const auto published = published_number(*against);
   if (!published) return tl::unexpected(published.error());
-  parameters.against = report::explain_number(*spec, parameters.count, *published);
+  parameters.against = report::explain_number(*model, parameters.count, *published);
   return parameters;
 }
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "plimsoll/formats/class_defaults.hpp"
+#include "plimsoll/formats/class_config.hpp"
 #include "plimsoll/formats/config_reader.hpp"
 #include "plimsoll/formats/json_text.hpp"
 #include "plimsoll/formats/json_values.hpp"
@@ -105,10 +105,10 @@ NetworkSpec read_gpt2(ConfigReader& reader) {
   spec.family = Family::kGpt2;
   spec.architecture = network::gpt_architecture();
   spec.vocabulary = reader.size("vocab_size");
-  spec.width = reader.size("n_embd", "hidden_size");
-  spec.layers = reader.size("n_layer", "num_hidden_layers");
-  spec.heads = reader.size("n_head", "num_attention_heads");
-  spec.positions = reader.size("n_positions", "max_position_embeddings");
+  spec.width = reader.size("n_embd");
+  spec.layers = reader.size("n_layer");
+  spec.heads = reader.size("n_head");
+  spec.positions = reader.size("n_positions");
   spec.kv_heads = spec.heads;
   spec.head_dim = spec.width / spec.heads;
   spec.feed_forward = reader.size_or("n_inner", 4 * spec.width);
@@ -219,23 +219,15 @@ constexpr std::array<ModelType, 3> kModelTypes = {{
     {"mistral", read_mistral, kLlamaKeys},
 }};
 
-Result<const ModelType*> find_model_type(const json& config, const std::string& where) {
-  const std::string expected = fmt::format("{}", fmt::join(known_model_types(), ", "));
-  const auto value = config.find("model_type");
-  const std::string place = json_where(where, "/model_type");
-  if (value == config.end() || value->is_null()) {
-    return fail(place, "missing, expected one of " + expected);
-  }
-  const auto text = as_text(*value, place);
-  if (!text) return tl::unexpected<Error>(text.error());
+Result<const ModelType*> find_model_type(const ClassConfig& config) {
   for (const ModelType& type : kModelTypes) {
-    if (type.name == *text) return &type;
+    if (type.name == config.model_type) return &type;
   }
-  const std::string near = nearest_name(text->substr(0, 64), known_model_types());
   return fail(
-      place,
-      fmt::format("{} cannot be planned, expected one of {}", json_value_text(*value), expected),
-      near.empty() ? "" : "nearest name: " + near);
+      json_where(config.where, config.prefix + "/model_type"),
+      fmt::format("the timeline of {} cannot be planned yet, expected one of {}",
+                  json_value_text(config.model_type), fmt::join(planned_model_types(), ", ")),
+      "`plimsoll params` counts its parameters");
 }
 
 // validate() speaks of fields; people wrote keys.
@@ -252,27 +244,35 @@ Error in_words_of_the_file(Error error, FieldKeys keys, const std::string& where
 
 }  // namespace
 
+const std::vector<std::string>& planned_model_types() {
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (const ModelType& type : kModelTypes) names.emplace_back(type.name);
+    return names;
+  }();
+  return kNames;
+}
+
 Result<NetworkSpec> read_config(std::string_view json_text, std::string_view where) {
-  const std::string name(where);
-  const auto config = parse_json(json_text, where);
+  const auto document = parse_json(json_text, where);
+  if (!document) return tl::unexpected<Error>(document.error());
+  const auto config = class_config(*document, where);
   if (!config) return tl::unexpected<Error>(config.error());
-  if (!config->is_object()) {
-    return fail(name, fmt::format("{}, expected a JSON object with the keys of a config.json",
-                                  json_value_text(*config)));
-  }
-  const auto type = find_model_type(*config, name);
+  return read_config(*config);
+}
+
+Result<NetworkSpec> read_config(const ClassConfig& config) {
+  const auto type = find_model_type(config);
   if (!type) return tl::unexpected<Error>(type.error());
-  const json* defaults = class_defaults((*type)->name);
-  check(defaults != nullptr, "a model type without class defaults");
-  ConfigReader reader(*config, *defaults, where);
+  ConfigReader reader(config);
   NetworkSpec spec = (*type)->read(reader);
   note_what_is_left_out(reader);
   if (reader.error()) return tl::unexpected<Error>(*reader.error());
   spec.model_type = (*type)->name;
-  spec.title = name;
+  spec.title = config.where;
   spec.assumptions = reader.take_assumptions();
   if (auto valid = network::validate(spec); !valid) {
-    return tl::unexpected<Error>(in_words_of_the_file(valid.error(), (*type)->keys, name));
+    return tl::unexpected<Error>(in_words_of_the_file(valid.error(), (*type)->keys, config.where));
   }
   return spec;
 }

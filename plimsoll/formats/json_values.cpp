@@ -27,7 +27,7 @@ Result<std::int64_t> as_size(const json& value, const std::string& where) {
   if (value.is_number_float() && std::abs(value.get<double>()) < 9e15) {
     return refuse(value, where, "a whole number");
   }
-  if (value.is_number_integer() && !value.is_number_unsigned()) {
+  if (value.is_number_integer() && !value.is_number_unsigned() && value.get<std::int64_t>() < 0) {
     return refuse(value, where, "a whole number of at least 1");
   }
   if (value.is_number_float() && value.get<double>() < 0) {

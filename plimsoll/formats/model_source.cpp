@@ -3,13 +3,19 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "plimsoll/base/checked.hpp"
 #include "plimsoll/formats/builtin_models.hpp"
+#include "plimsoll/formats/class_config.hpp"
 #include "plimsoll/formats/config.hpp"
 #include "plimsoll/formats/inline_model.hpp"
+#include "plimsoll/formats/json_text.hpp"
 #include "plimsoll/formats/text_file.hpp"
 
 namespace plimsoll::formats {
@@ -21,14 +27,25 @@ using network::NetworkSpec;
 // Configurations have a few kilobytes; a wrong file should not be parsed for minutes.
 constexpr std::size_t kLargestConfig = std::size_t{16} << 20U;
 
-Result<NetworkSpec> load_file(const fs::path& path) {
+// An inline model, or a config that is still to be read as what is wanted.
+using Source = std::variant<NetworkSpec, ClassConfig>;
+
+Result<Source> read_source(std::string_view text, std::string_view where) {
+  const auto document = parse_json(text, where);
+  if (!document) return tl::unexpected<Error>(document.error());
+  auto config = class_config(*document, where);
+  if (!config) return tl::unexpected<Error>(config.error());
+  return Source(*std::move(config));
+}
+
+Result<Source> load_file(const fs::path& path) {
   if (path.extension() == ".safetensors") {
     return fail(path.string(), "holds weights, expected a config.json",
                 "weights alone do not say how a network computes; `params` reads them");
   }
   const auto text = read_text_file(path, kLargestConfig);
   if (!text) return tl::unexpected<Error>(text.error());
-  return read_config(*text, path.string());
+  return read_source(*text, path.string());
 }
 
 // The first few names of a folder, for people who pointed one level too high.
@@ -50,7 +67,7 @@ std::string contents(const fs::path& folder) {
   return text;
 }
 
-Result<NetworkSpec> load_folder(const fs::path& folder, const std::string& argument) {
+Result<Source> load_folder(const fs::path& folder, const std::string& argument) {
   const fs::path config = folder / "config.json";
   std::error_code problem;
   if (fs::exists(config, problem)) return load_file(config);
@@ -59,17 +76,10 @@ Result<NetworkSpec> load_folder(const fs::path& folder, const std::string& argum
               hides ? "a path wins over a name; run elsewhere to mean the model " + argument : "");
 }
 
-Result<NetworkSpec> load_path(const std::string& argument, fs::file_type type) {
-  auto spec =
-      type == fs::file_type::directory ? load_folder(argument, argument) : load_file(argument);
-  if (spec) spec->title = argument;
-  return spec;
-}
-
-Result<NetworkSpec> load_builtin(const BuiltinModel& model) {
-  auto spec = read_config(model.config, model.name);
-  check(spec.has_value(), "a built-in model does not load");
-  return spec;
+Result<Source> load_builtin(const BuiltinModel& model) {
+  auto source = read_source(model.config, model.name);
+  check(source.has_value(), "a built-in model does not load");
+  return source;
 }
 
 // "meta-llama/Llama-3-8B" -> "Llama-3-8B": hubs put an owner before the name.
@@ -93,18 +103,75 @@ tl::unexpected<Error> unknown(const std::string& argument) {
       hint + "plimsoll reads local files and fetches nothing");
 }
 
-}  // namespace
+struct Found {
+  Source source;
+  std::string title;
+};
 
-Result<NetworkSpec> load_model(const std::string& argument) {
+Result<Found> titled(Result<Source> source, std::string title) {
+  if (!source) return tl::unexpected<Error>(source.error());
+  return Found{*std::move(source), std::move(title)};
+}
+
+Result<Found> find_source(const std::string& argument) {
   std::error_code problem;
   const fs::file_status status = fs::status(argument, problem);
-  if (!argument.empty() && fs::exists(status)) return load_path(argument, status.type());
+  if (!argument.empty() && fs::exists(status)) {
+    const bool folder = status.type() == fs::file_type::directory;
+    return titled(folder ? load_folder(argument, argument) : load_file(argument), argument);
+  }
   if (problem == std::errc::permission_denied) {
     return fail(argument, "cannot be read: " + problem.message());
   }
-  if (is_inline_model(argument)) return read_inline_model(argument);
-  if (const BuiltinModel* model = find_builtin_model(argument)) return load_builtin(*model);
+  if (is_inline_model(argument)) {
+    auto spec = read_inline_model(argument);
+    if (!spec) return tl::unexpected<Error>(spec.error());
+    std::string title = spec->title;
+    return Found{Source(*std::move(spec)), std::move(title)};
+  }
+  if (const BuiltinModel* model = find_builtin_model(argument)) {
+    return titled(load_builtin(*model), std::string(model->name));
+  }
   return unknown(argument);
+}
+
+Result<NetworkSpec> spec_of(const Found& found) {
+  if (const auto* spec = std::get_if<NetworkSpec>(&found.source)) return *spec;
+  auto spec = read_config(std::get<ClassConfig>(found.source));
+  if (spec) spec->title = found.title;
+  return spec;
+}
+
+std::int64_t elements(const NetworkSpec& spec) {
+  std::int64_t sum = 0;
+  for (const network::ParameterTerm& term : parameter_terms(spec)) {
+    sum = checked_add(sum, term.count);
+  }
+  return sum;
+}
+
+}  // namespace
+
+Result<NetworkSpec> load_model(const std::string& argument) {
+  const auto found = find_source(argument);
+  if (!found) return tl::unexpected<Error>(found.error());
+  return spec_of(*found);
+}
+
+Result<CountedModel> load_counted_model(const std::string& argument) {
+  const auto found = find_source(argument);
+  if (!found) return tl::unexpected<Error>(found.error());
+  CountedModel model;
+  model.title = found->title;
+  if (auto spec = spec_of(*found)) model.spec = *std::move(spec);
+  if (const auto* config = std::get_if<ClassConfig>(&found->source)) {
+    auto inventory = read_inventory(*config);
+    if (!inventory) return tl::unexpected<Error>(inventory.error());
+    model.inventory = *std::move(inventory);
+    check(!model.spec || elements(*model.spec) == model.inventory->inventory.elements(),
+          "the formulas of a model do not sum to its inventory");
+  }
+  return model;
 }
 
 }  // namespace plimsoll::formats

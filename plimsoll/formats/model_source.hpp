@@ -1,9 +1,11 @@
-// MODEL on the command line: from what the user typed to a NetworkSpec.
+// MODEL on the command line: from what the user typed to a NetworkSpec, or to an inventory.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "plimsoll/base/error.hpp"
+#include "plimsoll/formats/inventory/inventory.hpp"
 #include "plimsoll/network/spec.hpp"
 
 namespace plimsoll::formats {
@@ -12,5 +14,18 @@ namespace plimsoll::formats {
 // built-in name. The spec has passed validate(); its title is `argument`, a built-in one's name.
 // Weights (.safetensors) describe tensors, not a network, and are refused here.
 Result<network::NetworkSpec> load_model(const std::string& argument);
+
+// What can be counted of a MODEL.
+struct CountedModel {
+  std::string title;
+  // Formulas: inline models, and model types that can be planned.
+  std::optional<network::NetworkSpec> spec;
+  // Names and shapes: every model that has a config.json.
+  std::optional<ModelInventory> inventory;
+};
+
+// As load_model, also for model types whose steps cannot be planned. At least one of the two is
+// there; where both are, they have the same number of parameters.
+Result<CountedModel> load_counted_model(const std::string& argument);
 
 }  // namespace plimsoll::formats

@@ -13,6 +13,7 @@
 
 #include "plimsoll/base/checked.hpp"
 #include "plimsoll/formats/json_text.hpp"
+#include "plimsoll/formats/shard_index.hpp"
 #include "plimsoll/formats/text_file.hpp"
 
 namespace plimsoll::formats {
@@ -238,6 +239,9 @@ Result<std::vector<TensorEntry>> read_safetensors_folder(const std::string& path
       }
       all.push_back(std::move(tensor));
     }
+  }
+  if (auto index = check_shard_index(path, all); !index) {
+    return tl::unexpected<Error>(index.error());
   }
   return all;
 }

@@ -25,7 +25,7 @@ struct TensorEntry {
 Result<std::vector<TensorEntry>> read_safetensors_header(const std::string& path);
 
 // The tensors of all *.safetensors files in a folder, shards in order of file name. A tensor that
-// two files hold is an Error.
+// two files hold is an Error, and so is an index (shard_index.hpp) that does not fit.
 Result<std::vector<TensorEntry>> read_safetensors_folder(const std::string& path);
 
 // The checks on a header's JSON alone. `data_bytes`: what follows the header in the file.

@@ -39,6 +39,8 @@ std::string doctor_text(const Doctor& d, const TextStyle& style) {
   table.row({"planner",
              fmt::format("ready: {} built-in models, config.json of {}, inline minigpt: and cnn:",
                          d.builtin_models, fmt::join(d.model_types, ", "))});
+  table.row({"", fmt::format("parameters alone (`params`) of {}",
+                             fmt::join(d.counted_model_types, ", "))});
   table.row({"engine", engine_text(d)});
   table.row({"byte-exact facts", facts_text(d)});
   table.row({"cores", fmt::format("{}", d.cores)});
@@ -63,7 +65,9 @@ Json doctor_json(const Doctor& d) {
   Json json;
   json["schema"] = "plimsoll.doctor/1";
   json["version"] = d.version;
-  json["planner"] = {{"model_types", d.model_types}, {"builtin_models", d.builtin_models}};
+  json["planner"] = {{"model_types", d.model_types},
+                     {"counted_model_types", d.counted_model_types},
+                     {"builtin_models", d.builtin_models}};
   json["engine"] = {{"available", d.engine},
                     {"libtorch", d.libtorch ? Json(*d.libtorch) : Json(nullptr)},
                     {"cuda", d.cuda_backend},

@@ -18,7 +18,8 @@ struct Missing {
 
 struct Doctor {
   std::string version;
-  std::vector<std::string> model_types;  // of config.json files that can be planned
+  std::vector<std::string> model_types;          // whose steps can be planned
+  std::vector<std::string> counted_model_types;  // whose parameters are known besides
   std::int64_t builtin_models = 0;
 
   bool engine = false;                  // compiled in

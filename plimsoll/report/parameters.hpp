@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "plimsoll/base/terminal.hpp"
+#include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/formats/safetensors.hpp"
-#include "plimsoll/network/spec.hpp"
 #include "plimsoll/report/json.hpp"
 #include "plimsoll/report/published_count.hpp"
 
@@ -20,14 +20,20 @@ struct Parameters {
   std::int64_t count = 0;  // elements, ties counted once; packed dtypes not counted
   std::int64_t tensors = 0;
   std::optional<std::int64_t> ties_counted;
+  std::optional<std::int64_t> active;              // what one token's forward pass uses
   std::optional<std::int64_t> persistent_buffers;  // elements that a state dict holds beside them
+  std::optional<std::int64_t> other_buffers;       // elements that live in memory alone
+  std::vector<std::vector<std::string>> tied;      // names of one and the same parameter
+  // By formula where the model's network is known, else by role, with the shapes that are summed.
   std::vector<network::ParameterTerm> terms;
+  bool by_role = false;
   std::vector<formats::DtypeCount> dtypes;  // weights files only
   std::optional<PublishedCount> against;
   std::vector<std::string> assumptions;
 };
 
-Parameters parameters_of(const network::NetworkSpec& spec);
+Parameters parameters_of(const formats::CountedModel& model);
+Parameters parameters_of(const network::NetworkSpec& spec);  // by formula, without names
 Parameters parameters_of(std::string title, const std::vector<formats::TensorEntry>& tensors);
 
 std::string parameters_text(const Parameters& parameters, const TextStyle& style);

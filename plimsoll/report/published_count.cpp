@@ -2,109 +2,17 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "plimsoll/base/checked.hpp"
 #include "plimsoll/base/number_text.hpp"
+#include "plimsoll/network/families/families.hpp"
 
 namespace plimsoll::report {
 namespace {
-
-using network::Family;
-using network::NetworkSpec;
-
-// --- the ways in which counts differ
-
-class Habits {
- public:
-  explicit Habits(const NetworkSpec& spec) : s_(spec) {}
-
-  std::vector<DifferencePart> list() {
-    if (s_.family == Family::kCnn) {
-      add("convolutions' biases left out", "- sum of Cout", -channel_sum(s_.conv_bias));
-      add("running statistics counted", "2 (sum of Cout)", 2 * channel_sum(s_.batch_norm));
-      return parts_;
-    }
-    add_embeddings();
-    add_norms_and_biases();
-    add_buffers();
-    add_padding();
-    return parts_;
-  }
-
- private:
-  void add(std::string name, std::string formula, std::int64_t count) {
-    if (count != 0) parts_.push_back({std::move(name), std::move(formula), count});
-  }
-
-  std::int64_t channel_sum(bool counted) const {
-    std::int64_t sum = 0;
-    for (std::int64_t channels : s_.channels) sum += counted ? channels : 0;
-    return sum;
-  }
-
-  bool learned() const { return s_.architecture.positions == network::Positions::kLearned; }
-
-  void add_embeddings() {
-    const std::int64_t vd = s_.vocabulary * s_.width;
-    if (s_.architecture.embedding_width > 0) return;
-    if (s_.tied_head) {
-      add("tied head counted twice", "V D", vd);
-    } else {
-      add("head left out", "- V D", -vd);
-    }
-    add("token embedding left out", "- V D", -vd);
-    if (!learned()) return;
-    add("position embedding left out", "- T D", -s_.positions * s_.width);
-    add("two more position rows", "2 D", 2 * s_.width);
-  }
-
-  void add_norms_and_biases() {
-    const network::Architecture& a = s_.architecture;
-    const std::int64_t per_norm = !a.norm_weight ? 0 : a.norm_bias ? 2 : 1;
-    const std::int64_t in_layer = per_norm * network::norms_per_layer(a);
-    add("norms of the blocks left out", fmt::format("- {} L D", in_layer),
-        -in_layer * s_.layers * s_.width);
-    add("final norm left out", per_norm == 2 ? "- 2 D" : "- D",
-        a.final_norm ? -per_norm * s_.width : 0);
-    for (const network::ParameterTerm& term : parameter_terms(s_)) {
-      if (term.name.ends_with("_bias")) {
-        add(fmt::format("{} left out", term.name), fmt::format("- {}", term.formula), -term.count);
-      }
-    }
-  }
-
-  void add_buffers() {
-    if (s_.architecture.positions == network::Positions::kRotary) {
-      add("rotary frequencies of each layer counted", "L H / 2", s_.layers * s_.head_dim / 2);
-      return;
-    }
-    if (!learned() || !s_.architecture.causal) return;
-    // Nobody stores masks of more positions, and their square would leave 64 bits.
-    if (s_.positions > std::int64_t{1} << 20) return;
-    const std::int64_t mask = s_.layers * s_.positions * s_.positions;
-    add("causal masks counted", "L T^2", mask);
-    add("causal masks and their fill values counted", "L (T^2 + 1)", mask + s_.layers);
-  }
-
-  void add_padding() {
-    std::int64_t last = s_.vocabulary;
-    for (const std::int64_t multiple : {8, 64, 128, 256, 512, 1024}) {
-      const std::int64_t padded = (s_.vocabulary + multiple - 1) / multiple * multiple;
-      if (padded == last) continue;
-      last = padded;
-      const std::int64_t matrices = s_.tied_head ? 1 : 2;
-      add(fmt::format("vocabulary padded to {}, a multiple of {}", padded, multiple),
-          matrices == 1 ? "(V' - V) D" : "2 (V' - V) D",
-          matrices * (padded - s_.vocabulary) * s_.width);
-    }
-  }
-
-  const NetworkSpec& s_;
-  std::vector<DifferencePart> parts_;
-};
 
 // --- the fewest terms that add up
 
@@ -141,13 +49,20 @@ std::optional<DifferencePart> rounding(std::int64_t published, std::int64_t diff
                         "rounding", difference};
 }
 
-PublishedCount explained(const Parts& habits, std::int64_t calculated, std::int64_t published) {
+PublishedCount explained(const Parts& habits, const Parts& rules, std::int64_t calculated,
+                         std::int64_t published) {
   PublishedCount result;
   result.published = published;
   result.difference = published - calculated;
   result.unexplained = result.difference;
   if (result.difference == 0) return result;
   result.parts = explain(habits, result.difference);
+  if (result.parts.empty()) {
+    const auto rule = std::find_if(rules.begin(), rules.end(), [&](const DifferencePart& part) {
+      return part.count == result.difference;
+    });
+    if (rule != rules.end()) result.parts.push_back(*rule);
+  }
   if (result.parts.empty()) {
     if (auto part = rounding(published, result.difference)) result.parts.push_back(*part);
   }
@@ -182,14 +97,32 @@ struct Ours {
   std::vector<std::int64_t> key;
   std::vector<std::int64_t> shape;
   std::int64_t elements = 0;
+  std::int64_t experts_of = -1;  // the layer, of tensors that hold experts
   bool matched = false;
 };
 
-std::vector<Ours> parameters_of(const network::Network& network) {
+template <class Parameters>
+std::vector<Ours> listed(const Parameters& parameters) {
   std::vector<Ours> ours;
-  for (const network::Parameter& p : network.parameters) {
+  for (const auto& p : parameters) {
     const std::vector<std::int64_t> shape(p.shape.begin(), p.shape.end());
-    ours.push_back({p.name, shape_key(shape), shape, network::element_count(p.shape), false});
+    ours.push_back({p.name, shape_key(shape), shape, network::element_count(p.shape), -1, false});
+  }
+  return ours;
+}
+
+std::vector<Ours> parameters_of(const formats::CountedModel& model) {
+  if (!model.inventory) {
+    network::BuildOptions options;
+    options.sequence = 1;  // sizes of a run do not matter here
+    return listed(network::build_network(*model.spec, options).parameters);
+  }
+  const auto& parameters = model.inventory->inventory.parameters;
+  std::vector<Ours> ours = listed(parameters);
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (parameters[i].role == network::ParameterRole::kExperts) {
+      ours[i].experts_of = parameters[i].layer;
+    }
   }
   return ours;
 }
@@ -248,24 +181,62 @@ class Groups {
   std::vector<Group> groups_;
 };
 
+// "model.layers.12.mlp.experts.0.w1.weight" -> 12; -1: no expert of a layer.
+std::int64_t expert_layer(std::string_view name) {
+  const std::size_t experts = name.find(".experts.");
+  if (experts == std::string_view::npos) return -1;
+  for (std::size_t i = 0; i < experts; ++i) {
+    if (name[i] != '.' || i + 1 >= experts || name[i + 1] < '0' || name[i + 1] > '9') continue;
+    std::int64_t layer = 0;
+    for (std::size_t j = i + 1; j < experts && name[j] >= '0' && name[j] <= '9'; ++j) {
+      layer = std::min<std::int64_t>(layer * 10 + (name[j] - '0'), 1'000'000);
+    }
+    return layer;
+  }
+  return -1;
+}
+
+// Matches the experts of layers whose tensors have as many elements on both sides.
+void take_experts(std::vector<Ours>& ours, std::vector<const formats::TensorEntry*>& rest) {
+  std::map<std::int64_t, std::int64_t> difference;
+  for (const Ours& o : ours) {
+    if (o.experts_of >= 0 && !o.matched) difference[o.experts_of] += o.elements;
+  }
+  for (const formats::TensorEntry* tensor : rest) {
+    const auto layer = difference.find(expert_layer(tensor->name));
+    if (layer != difference.end()) layer->second -= tensor->elements;
+  }
+  const auto same = [&](std::int64_t layer) {
+    const auto found = difference.find(layer);
+    return found != difference.end() && found->second == 0;
+  };
+  for (Ours& o : ours) {
+    if (o.experts_of >= 0 && same(o.experts_of)) o.matched = true;
+  }
+  std::erase_if(rest, [&](const auto* tensor) { return same(expert_layer(tensor->name)); });
+}
+
 bool counts_as_parameters(const formats::TensorEntry& tensor) {
   return formats::count_by_dtype({&tensor, 1}).front().parameters;
 }
 
 }  // namespace
 
-PublishedCount explain_number(const NetworkSpec& spec, std::int64_t calculated,
+PublishedCount explain_number(const formats::CountedModel& model, std::int64_t calculated,
                               std::int64_t published) {
-  return explained(Habits(spec).list(), calculated, published);
+  return explained(counting_habits(model), rules_of_thumb(model, calculated), calculated,
+                   published);
 }
 
 PublishedCount explain_number(std::int64_t calculated, std::int64_t published) {
-  return explained({}, calculated, published);
+  return explained({}, {}, calculated, published);
 }
 
-PublishedCount explain_weights(const network::Network& network,
+PublishedCount explain_weights(const formats::CountedModel& model,
                                std::span<const formats::TensorEntry> tensors, std::string file) {
-  std::vector<Ours> ours = parameters_of(network);
+  std::vector<Ours> ours = parameters_of(model);
+  std::int64_t calculated = 0;
+  for (const Ours& o : ours) calculated = checked_add(calculated, o.elements);
   std::vector<const formats::TensorEntry*> rest;
   PublishedCount result;
   result.file = std::move(file);
@@ -274,6 +245,7 @@ PublishedCount explain_weights(const network::Network& network,
     result.published = checked_add(result.published, tensor.elements);
     if (!take(ours, tensor, /*by_name=*/true)) rest.push_back(&tensor);
   }
+  take_experts(ours, rest);
   Groups groups;
   for (const formats::TensorEntry* tensor : rest) {
     if (take(ours, *tensor, /*by_name=*/false)) continue;
@@ -282,7 +254,7 @@ PublishedCount explain_weights(const network::Network& network,
   for (const Ours& o : ours) {
     if (!o.matched) groups.add("not in the file", o.name, o.shape, -o.elements);
   }
-  result.difference = result.published - network.parameter_elements();
+  result.difference = result.published - calculated;
   result.parts = groups.parts();
   result.unexplained = result.difference;
   for (const DifferencePart& part : result.parts) result.unexplained -= part.count;

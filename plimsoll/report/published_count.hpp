@@ -11,18 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/formats/safetensors.hpp"
-#include "plimsoll/network/network.hpp"
-#include "plimsoll/network/spec.hpp"
+#include "plimsoll/report/counting_habits.hpp"
 
 namespace plimsoll::report {
-
-// Part of published - calculated.
-struct DifferencePart {
-  std::string name;
-  std::string formula;  // may be empty
-  std::int64_t count = 0;
-};
 
 struct PublishedCount {
   std::string file;  // empty: a number was given
@@ -33,14 +26,15 @@ struct PublishedCount {
 };
 
 // Explains a number that somebody published for a model with `calculated` parameters.
-PublishedCount explain_number(const network::NetworkSpec& spec, std::int64_t calculated,
+PublishedCount explain_number(const formats::CountedModel& model, std::int64_t calculated,
                               std::int64_t published);
 
-// The same for weights that have no spec: only rounding can be named.
+// The same for weights that have no model: only rounding can be named.
 PublishedCount explain_number(std::int64_t calculated, std::int64_t published);
 
-// Compares a network's parameters with the tensors of weights files, by name and then by shape.
-PublishedCount explain_weights(const network::Network& network,
+// Compares a model's parameters with the tensors of weights files: by name, then a layer's experts
+// together (files often hold one tensor an expert), then by shape.
+PublishedCount explain_weights(const formats::CountedModel& model,
                                std::span<const formats::TensorEntry> tensors, std::string file);
 
 }  // namespace plimsoll::report

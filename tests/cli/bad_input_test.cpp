@@ -173,7 +173,7 @@ std::vector<BadFile> bad_configs() {
       {"[]", "expected a JSON object"},
       {"{}", ":/model_type] missing"},
       {R"({"model_type": "llama",)", "ends too early"},
-      {R"({"model_type": "bert"})", "cannot be planned"},
+      {R"({"model_type": "no_such_model"})", "is not known"},
       {R"({"model_type": "lama"})", "nearest name: llama"},
       {R"({"model_type": 3})", "expected a string"},
       {R"({"model_type": "llama", "hidden_size": -1})", ":/hidden_size] -1"},

@@ -62,11 +62,17 @@ std::vector<BadConfig> broken_texts() {
 
 std::vector<BadConfig> bad_model_types() {
   return {
-      {"{}", ":/model_type", "missing, expected one of gpt2, llama, mistral"},
+      {"{}", ":/model_type", "missing, expected a model type such as gpt2, llama or mistral"},
       {R"({"model_type": null})", ":/model_type", "missing"},
       {R"({"model_type": 7})", ":/model_type", "7, expected a string"},
       {R"({"model_type": "lama"})", ":/model_type", "nearest name: llama"},
-      {R"({"model_type": "bert"})", ":/model_type", "\"bert\" cannot be planned"},
+      {R"({"model_type": "lama"})", ":/model_type", "\"lama\" is not known, expected one of the "},
+      {R"({"model_type": "mixtral"})", ":/model_type",
+       "the timeline of \"mixtral\" cannot be planned yet"},
+      {R"({"model_type": "mixtral"})", ":/model_type", "`plimsoll params` counts its parameters"},
+      {R"({"model_type": "llava", "text_config": {}})", ":/model_type", "\"llava\" is not known"},
+      {R"({"model_type": "llava", "text_config": {"model_type": "llama", "hidden_size": -1}})",
+       ":/text_config/hidden_size", "-1, expected"},
   };
 }
 

@@ -69,6 +69,27 @@ TEST_CASE("shards of a folder are read together") {
   CHECK(twice.error().what == "a is in an earlier file too");
 }
 
+TEST_CASE("an index of shards must fit what the shards hold") {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& index) {
+    folder.write("model.safetensors.index.json", index);
+    const auto tensors = read_safetensors_folder(folder.path());
+    return tensors ? std::string() : plimsoll::format_error(tensors.error());
+  };
+  folder.write("model-1.safetensors",
+               file(R"({"a": {"dtype": "F16", "shape": [1], "data_offsets": [0, 2]}})", 2));
+  CHECK(message(R"({"weight_map": {"a": "model-1.safetensors"}})").empty());
+  CHECK(message(R"({"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}})")
+            .find("names the shard model-2.safetensors, which is not there") != std::string::npos);
+  CHECK(message(R"({"weight_map": {"b": "model-1.safetensors"}})")
+            .find("has no a, which a shard holds") != std::string::npos);
+  CHECK(message(R"({"weight_map": {"a": "model-1.safetensors", "b": "model-1.safetensors"}})")
+            .find("lists 2 tensors, the shards hold 1") != std::string::npos);
+  CHECK(message(R"({"weight_map": {"a": 3}})").find("3, expected the name of a file") !=
+        std::string::npos);
+  CHECK(message("[]").find("expected an object with a weight_map") != std::string::npos);
+}
+
 struct Bad {
   std::string bytes;
   std::string message;
