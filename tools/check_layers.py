@@ -35,6 +35,7 @@ ALLOWED["cli"] = set(ALLOWED)
 PUBLIC = {
     "plan.hpp": PLANNER | {"formats", "report"},
     "zero.hpp": set(ALLOWED),
+    "comm.hpp": {"base", "comm"},
     "meter.hpp": set(ALLOWED),
 }
 
