@@ -46,6 +46,8 @@ part() {
 say "libtorch of $build, Python $PLIMSOLL_PYTHON, load $(cut -d' ' -f1-3 /proc/loadavg)"
 
 part planner "$build/bin/planner_bench"
+part comm "$build/bin/comm_bench" 2
+part comm-4 "$build/bin/comm_bench" 4
 part dry-run "$build/bin/dry_bench"
 part optimizer "$build/bin/train_bench" optimizer
 part meter "$build/bin/train_bench" meter

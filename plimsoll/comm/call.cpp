@@ -146,4 +146,18 @@ Cause mismatch(int reporter, const Signature& ours, int rank, const Signature& t
   return cause;
 }
 
+Cause lonely(int rank, int reporter, std::int64_t colour, int size, const Label& label) {
+  Cause cause;
+  cause.kind = CauseKind::kMismatch;
+  cause.rank = rank;
+  cause.reporter = reporter;
+  cause.operation = "split";
+  cause.unit = std::string(label.unit);
+  cause.step = label.step;
+  cause.text = fmt::format(
+      "alone in a group of size 1 (colour {}) inside a group of {}, expected at least 2 members",
+      colour, size);
+  return cause;
+}
+
 }  // namespace plimsoll::comm

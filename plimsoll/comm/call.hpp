@@ -60,6 +60,9 @@ std::string describe(const Signature& signature);
 Cause mismatch(int reporter, const Signature& ours, int rank, const Signature& theirs,
                std::int64_t step);
 
+// The cause when `rank` is the only member of its colour in a split of a group of `size`.
+Cause lonely(int rank, int reporter, std::int64_t colour, int size, const Label& label);
+
 // Turns the five collectives into one function. Defaults as in Communicator.
 class CallCommunicator : public Communicator {
  public:

@@ -1,17 +1,15 @@
 #include "plimsoll/comm/self.hpp"
 
 #include <cstring>
-#include <new>
 #include <vector>
 
 #include "plimsoll/base/error.hpp"
 #include "plimsoll/comm/call.hpp"
+#include "plimsoll/comm/private_buffer.hpp"
 #include "plimsoll/comm/sum.hpp"
 
 namespace plimsoll::comm {
 namespace {
-
-constexpr std::align_val_t kAlignment{64};
 
 class Alone final : public CallCommunicator {
  public:
@@ -33,12 +31,7 @@ class Alone final : public CallCommunicator {
     if (cause_.rank < 0) cause_.rank = cause_.reporter = rank_;
   }
 
-  Buffer allocate(std::int64_t bytes, Sharing) override {
-    check(bytes > 0, "an empty buffer");
-    auto* data =
-        static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kAlignment));
-    return Buffer({data, [](std::byte* p) { ::operator delete(p, kAlignment); }}, bytes, false);
-  }
+  Buffer allocate(std::int64_t bytes, Sharing) override { return private_buffer(bytes); }
 
  protected:
   Work begin_call(const Call& call) override {

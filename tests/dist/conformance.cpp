@@ -65,9 +65,9 @@ class Suite {
 // Of long arrays every 61st element is looked at, and all at both ends: the oracle computes them one
 // by one.
 std::int64_t next_to_look_at(std::int64_t index, std::int64_t count) {
-  constexpr std::int64_t kEnds = 5000;
+  constexpr std::int64_t kEnds = 2000;
   const bool in_the_middle = index >= kEnds && index + kEnds < count;
-  return index + (count > 1'000'000 && in_the_middle ? 61 : 1);
+  return index + (count > 20'000 && in_the_middle ? 61 : 1);
 }
 
 std::string_view name_of(Place place) {

@@ -1,6 +1,7 @@
 // The program whose ranks the tests of `shm` (and of `mpi`, under mpirun) start:
 //
 //   comm_ranks RANKS SCENARIO [KIND]
+//   mpirun -n RANKS comm_ranks mpi SCENARIO [KIND]
 //
 // Ranks tell what they saw in lines "key=value ..." on stdout, one write each.
 #include <array>
@@ -20,6 +21,7 @@
 #include "plimsoll/comm/checked.hpp"
 #include "plimsoll/comm/faulty.hpp"
 #include "plimsoll/comm/launch.hpp"
+#include "plimsoll/comm/mpi/mpi.hpp"
 #include "plimsoll/comm/shared/control.hpp"
 
 #include "tests/dist/conformance.hpp"
@@ -180,6 +182,11 @@ int main(int argc, char** argv) {
   comm::LaunchOptions options;
   options.timeout = comm::Milliseconds(scenario.ends_with("fault") ? 2'000 : 60'000);
   options.grace = comm::Milliseconds(1'000);
+  if (std::strcmp(argv[1], "mpi") == 0) {
+    return comm::launch_mpi(argc, argv,
+                            [&](Communicator& world) { return run(world, scenario, kind); },
+                            {options.timeout});
+  }
   return comm::launch(
       argc, argv, std::atoi(argv[1]),
       [&](Communicator& world) { return run(world, scenario, kind); }, options);

@@ -1,8 +1,11 @@
 // The backends of one process, and what threads alone can show.
 #include "plimsoll/comm/threads.hpp"
 
+#include <atomic>
+#include <functional>
 #include <numeric>
 #include <string>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -41,6 +44,11 @@ bool is(const std::exception_ptr& thrown) {
 
 comm::ConstView numbers(const std::vector<float>& of) { return comm::view(std::span(of)); }
 comm::View numbers(std::vector<float>& of) { return comm::view(std::span(of)); }
+
+// Runs the body on `ranks` threads, none of which may throw.
+void run_cleanly(int ranks, const std::function<void(Communicator&)>& body) {
+  for (const auto& one : comm::run_threads(ranks, body)) CHECK(message_of(one) == "");
+}
 
 comm::ThreadsOptions deadline_of(int milliseconds) {
   comm::ThreadsOptions options;
@@ -94,7 +102,7 @@ TEST_CASE("fake: any rank of any world, with and without memory") {
 
 TEST_CASE("what no backend may be asked for is refused before anything is sent") {
   for (const int ranks : {1, 2}) {
-    comm::run_threads(ranks, [&](Communicator& world) {
+    run_cleanly(ranks, [&](Communicator& world) {
       std::vector<float> some(8);
       std::vector<float> none;
       const auto bytes = comm::View{some.data(), 8, comm::DType::kUInt8};
@@ -135,15 +143,21 @@ TEST_CASE("threads: a rank that leaves early is named by the operation that miss
 }
 
 TEST_CASE("threads: a late rank is a Timeout that names all missing ones") {
+  std::atomic<bool> too_late = false;
   const auto thrown = comm::run_threads(
       4,
-      [](Communicator& world) {
-        if (world.rank() % 2 == 1) {
-          std::this_thread::sleep_for(comm::Milliseconds(600));
+      [&](Communicator& world) {
+        while (world.rank() % 2 == 1 && !too_late) {
+          std::this_thread::sleep_for(comm::Milliseconds(1));
         }
         std::vector<float> input(3);
         std::vector<float> output(12);
-        world.all_gather(numbers(std::as_const(input)), numbers(output), {"state", 3}).wait();
+        try {
+          world.all_gather(numbers(std::as_const(input)), numbers(output), {"state", 3}).wait();
+        } catch (const comm::Timeout&) {
+          too_late = true;
+          throw;
+        }
       },
       deadline_of(200));
   for (const auto& one : thrown) CHECK(is<comm::Timeout>(one));
@@ -200,14 +214,14 @@ TEST_CASE("threads: a collective that nobody waits for ends the world") {
 }
 
 TEST_CASE("threads: after a failure every call throws the same cause") {
-  comm::run_threads(2, [](Communicator& world) {
+  run_cleanly(2, [](Communicator& world) {
     world.abort("out of memory");
     for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(world.barrier().wait(), comm::PeerLost);
   });
 }
 
 TEST_CASE("threads: released buffers are used again") {
-  comm::run_threads(2, [](Communicator& world) {
+  run_cleanly(2, [](Communicator& world) {
     const std::byte* first = world.allocate(1 << 20).data();
     for (int i = 0; i < 5000; ++i) {  // 5 GB in all, of an arena of 1 GB
       const comm::Buffer one = world.allocate(1 << 20);

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "plimsoll/base/error.hpp"
 #include "plimsoll/comm/call.hpp"
 #include "plimsoll/comm/shared/channel.hpp"
@@ -195,16 +193,8 @@ std::unique_ptr<Communicator> Group::split(std::int64_t colour, const Label& lab
     const auto same =
         std::count(colours.begin(), colours.end(), colours[static_cast<std::size_t>(member)]);
     if (same > 1) continue;
-    Cause cause;
-    cause.kind = CauseKind::kMismatch;
-    cause.rank = channel().world_rank(member);
-    cause.reporter = channel().world_rank(rank());
-    cause.operation = "split";
-    cause.unit = std::string(label.unit);
-    cause.step = label.step;
-    cause.text = fmt::format(
-        "alone in a group of size 1 (colour {}) inside a group of {}, expected at least 2 members",
-        colours[static_cast<std::size_t>(member)], size());
+    const Cause cause = lonely(channel().world_rank(member), channel().world_rank(rank()),
+                               colours[static_cast<std::size_t>(member)], size(), label);
     channel().fail(cause);
   }
   std::vector<int> places;

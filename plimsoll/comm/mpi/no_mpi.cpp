@@ -1,0 +1,20 @@
+// The backend `mpi` of a build without MPI.
+#include <cstdio>
+
+#include "plimsoll/base/error.hpp"
+#include "plimsoll/comm/mpi/mpi.hpp"
+
+namespace plimsoll::comm {
+
+bool mpi_is_available() { return false; }
+
+int launch_mpi(int, char**, const std::function<int(Communicator&)>&, const MpiOptions&) {
+  std::fputs(
+      "[mpi] this build has no MPI, expected one built with it. Hint: install MPICH "
+      "(.venv/bin/pip install mpich) or name one with -DPLIMSOLL_MPI=/path, then configure again; "
+      "--ranks R needs no MPI on one host\n",
+      stderr);
+  return static_cast<int>(ExitCode::kEnvironment);
+}
+
+}  // namespace plimsoll::comm

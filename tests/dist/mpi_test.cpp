@@ -1,0 +1,56 @@
+// The backend `mpi`: comm_ranks under mpirun, where the build has one.
+#include "plimsoll/comm/mpi/mpi.hpp"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "tests/dist/run_ranks.hpp"
+
+namespace plimsoll::test {
+namespace {
+
+Outcome run_mpi(const std::string& ranks, std::vector<std::string> arguments) {
+  std::vector<std::string> command{PLIMSOLL_MPIEXEC, "-n", ranks, PLIMSOLL_COMM_RANKS, "mpi"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return Started(command, {}).finish(std::chrono::seconds(90));
+}
+
+}  // namespace
+
+TEST_CASE("mpi: conformance at 1, 2, 3 and 4 ranks" * doctest::skip(!comm::mpi_is_available())) {
+  for (const char* ranks : {"1", "2", "3", "4"}) {
+    const Outcome outcome = run_mpi(ranks, {"conformance"});
+    INFO(ranks, " ranks: ", outcome.err, outcome.out);
+    CHECK(outcome.in_time);
+    CHECK(outcome.code == 0);
+  }
+}
+
+TEST_CASE("mpi: typed errors for a stall and a mismatch, and an end for everything else" *
+          doctest::skip(!comm::mpi_is_available())) {
+  struct Expected {
+    const char* fault;
+    const char* text;
+  };
+  for (const Expected& one : {Expected{"stall", "type=Timeout"},
+                              {"wrongorder", "type=Mismatch culprit=2"},
+                              {"wrongcount", "type=Mismatch culprit=2"},
+                              {"throw", "[comm] rank 2: injected fault"},
+                              {"kill", ""},
+                              {"exit", ""}}) {
+    const Outcome outcome = run_mpi("3", {"fault", one.fault});
+    INFO(one.fault, ": ", outcome.err, outcome.out);
+    CHECK(outcome.in_time);
+    CHECK(outcome.code != 0);
+    CHECK((outcome.out + outcome.err).find(one.text) != std::string::npos);
+  }
+}
+
+TEST_CASE("mpi: a build without it says so" * doctest::skip(comm::mpi_is_available())) {
+  const Outcome outcome = run_ranks({"mpi", "conformance"});
+  CHECK(outcome.code == 3);
+  CHECK(outcome.err.find("[mpi] this build has no MPI") != std::string::npos);
+}
+
+}  // namespace plimsoll::test
