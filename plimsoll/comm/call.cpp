@@ -131,18 +131,33 @@ std::string describe(const Signature& signature) {
   return text + ")";
 }
 
-Cause mismatch(int reporter, const Signature& ours, int rank, const Signature& theirs,
+std::optional<Odd> odd_one(std::span<const Signature> calls) {
+  const auto votes = [&](const Signature& call) {
+    return std::count(calls.begin(), calls.end(), call);
+  };
+  // The first of the largest: max_element keeps the earliest of equals.
+  const auto reference =
+      std::max_element(calls.begin(), calls.end(),
+                       [&](const Signature& a, const Signature& b) { return votes(a) < votes(b); });
+  for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+    if (calls[rank] == *reference) continue;
+    return Odd{static_cast<int>(rank), static_cast<int>(reference - calls.begin())};
+  }
+  return std::nullopt;
+}
+
+Cause mismatch(int reference, const Signature& right, int odd, const Signature& theirs,
                std::int64_t step) {
   Cause cause;
   cause.kind = CauseKind::kMismatch;
-  cause.rank = rank;
-  cause.reporter = reporter;
+  cause.rank = odd;
+  cause.reporter = reference;
   cause.step = step;
-  cause.operation = std::string(name(ours.kind));
-  cause.unit = ours.unit;
+  cause.operation = std::string(name(right.kind));
+  cause.unit = right.unit;
   cause.text =
       fmt::format("calls {} as number {}, expected {} as number {}, which rank {} calls",
-                  describe(theirs), theirs.sequence, describe(ours), ours.sequence, reporter);
+                  describe(theirs), theirs.sequence, describe(right), right.sequence, reference);
   return cause;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "plimsoll/comm/communicator.hpp"
@@ -56,8 +58,16 @@ Signature signature_of(const Call& call, std::uint64_t sequence);
 // "all_gather of unit=layers.3 (1,000 fp32)".
 std::string describe(const Signature& signature);
 
-// The cause when `rank` calls `theirs` where `reporter` calls `ours`.
-Cause mismatch(int reporter, const Signature& ours, int rank, const Signature& theirs,
+// The first of `calls` (one per rank) that differs from what most ranks call; of two equal halves,
+// from what the lower ranks call. So all ranks that compare the same calls blame the same one.
+struct Odd {
+  int rank = -1;
+  int reference = -1;  // the first rank of the majority
+};
+std::optional<Odd> odd_one(std::span<const Signature> calls);
+
+// The cause when rank `odd` calls `theirs` where `reference` calls `right`; both are named as given.
+Cause mismatch(int reference, const Signature& right, int odd, const Signature& theirs,
                std::int64_t step);
 
 // The cause when `rank` is the only member of its colour in a split of a group of `size`.

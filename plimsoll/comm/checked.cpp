@@ -1,6 +1,6 @@
 #include "plimsoll/comm/checked.hpp"
 
-#include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,9 +23,9 @@ class CheckedWork final : public PendingWork {
 
   void finish(Clock::time_point deadline) override {
     compare_.finish(deadline);
-    for (std::size_t rank = 0; rank < all_.size(); ++rank) {
-      if (all_[rank] == own_) continue;
-      const Cause cause = mismatch(group_.rank(), own_, static_cast<int>(rank), all_[rank], step_);
+    if (const std::optional<Odd> odd = odd_one(all_)) {
+      const Cause cause = mismatch(odd->reference, all_[static_cast<std::size_t>(odd->reference)],
+                                   odd->rank, all_[static_cast<std::size_t>(odd->rank)], step_);
       group_.fail(cause);
       throw Mismatch(cause);
     }

@@ -97,13 +97,13 @@ TEST_CASE("shm: another order, another count: Mismatch naming both calls") {
   for (const char* scenario : {"fault", "checked-fault"}) {
     const Outcome order = run_ranks({"3", scenario, "wrongorder"});
     check_first_cause(order, "reduce_scatter of unit=layers.");
-    CHECK(lines_with(order.out, "type=Mismatch") == 3);
+    CHECK(lines_with(order.out, "type=Mismatch culprit=2") == 3);
     CHECK(order.err.find("unit=layers.1 (9,000 fp32)") != std::string::npos);
     CHECK(order.err.find("unit=layers.0 (9,000 fp32)") != std::string::npos);
 
     const Outcome count = run_ranks({"3", scenario, "wrongcount"});
     check_first_cause(count, "9,000 fp32");
-    CHECK(lines_with(count.out, "type=Mismatch") == 3);
+    CHECK(lines_with(count.out, "type=Mismatch culprit=2") == 3);
     CHECK(count.err.find("8,997 fp32") != std::string::npos);
   }
 }

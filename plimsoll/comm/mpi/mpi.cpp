@@ -95,6 +95,43 @@ MPI_Request broadcast(MPI_Comm comm, void* data, std::int64_t bytes, int root) {
   return request;
 }
 
+// Memory that a group keeps between collectives: fresh pages cost more than the data's way.
+class Scratch {
+ public:
+  Scratch() = default;
+  Scratch(std::vector<Buffer>& pool, std::int64_t bytes) : pool_(&pool), bytes_(bytes) {
+    const auto fits = std::find_if(pool.begin(), pool.end(),
+                                   [&](const Buffer& one) { return one.bytes() >= bytes; });
+    if (fits == pool.end()) {
+      buffer_ = private_buffer(bytes);
+    } else {
+      buffer_ = std::move(*fits);
+      pool.erase(fits);
+    }
+  }
+  ~Scratch() { give_back(); }
+  Scratch(Scratch&& other) noexcept { *this = std::move(other); }
+  Scratch& operator=(Scratch&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(buffer_, other.buffer_);
+    return *this;
+  }
+  std::byte* data() const { return buffer_.data(); }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  // At most two pieces stay: more were only needed while several collectives were in flight.
+  void give_back() {
+    if (pool_ == nullptr || buffer_.data() == nullptr || pool_->size() >= 2) return;
+    pool_->push_back(std::move(buffer_));
+  }
+
+  std::vector<Buffer>* pool_ = nullptr;
+  std::int64_t bytes_ = 0;
+  Buffer buffer_;
+};
+
 // One communicator of MPI and one for the second halves of all_reduce, which begin in waits: each
 // sees its collectives in the same order on all ranks.
 class MpiGroup;
@@ -117,8 +154,8 @@ class MpiWork final : public PendingWork {
   const Call call_;
   const std::string unit_;
   MPI_Request request_ = MPI_REQUEST_NULL;
-  std::vector<std::byte> sent_;      // all_reduce: the input, padded to whole slices
-  std::vector<std::byte> received_;  // what the others sent for this rank's sum
+  Scratch sent_;      // all_reduce: the input, padded to whole slices
+  Scratch received_;  // what the others sent for this rank's sum
   bool done_ = false;
 };
 
@@ -159,6 +196,7 @@ class MpiGroup final : public CallCommunicator {
   }
   // The all_reduces in flight, oldest first.
   std::deque<MpiWork*>& two_step() { return two_step_; }
+  std::vector<Buffer>& scratch() { return scratch_; }
 
  protected:
   Work begin_call(const Call& call) override {
@@ -176,6 +214,7 @@ class MpiGroup final : public CallCommunicator {
   bool failed_ = false;
   Cause cause_;
   std::deque<MpiWork*> two_step_;
+  std::vector<Buffer> scratch_;
 };
 
 MpiWork::MpiWork(MpiGroup& group, const Call& call)
@@ -204,15 +243,16 @@ void MpiWork::begin() {
       return;
     }
     case Kind::kReduceScatter:
-      received_.resize(static_cast<std::size_t>(bytes));
+      received_ = Scratch(group_.scratch(), bytes);
       request_ = all_to_all(group_.first(), call_.input.data, received_.data(), bytes / ranks);
       return;
     case Kind::kAllReduce: {
       const std::int64_t slice = slice_of(call_.input.count, 0, ranks).count;
       const std::int64_t padded = slice * ranks * size_of(call_.input.dtype);
-      sent_.resize(static_cast<std::size_t>(padded));
-      received_.resize(sent_.size());
+      sent_ = Scratch(group_.scratch(), padded);
+      received_ = Scratch(group_.scratch(), padded);
       std::memcpy(sent_.data(), call_.input.data, static_cast<std::size_t>(bytes));
+      std::memset(sent_.data() + bytes, 0, static_cast<std::size_t>(padded - bytes));
       request_ = all_to_all(group_.first(), sent_.data(), received_.data(), padded / ranks);
       group_.two_step().push_back(this);
       return;
@@ -239,24 +279,31 @@ void MpiWork::time_out(Clock::duration waited) {
   throw Timeout(cause);
 }
 
+// Data move inside MPI_Test alone: as long as they could be on their way, it is called without a
+// pause; a late peer is then waited for with pauses.
 void MpiWork::wait_for(MPI_Request& request, Clock::time_point deadline) {
   const auto begin = Clock::now();
-  for (int tests = 0;; ++tests) {
+  const std::int64_t moved = std::max(call_.input.bytes(), call_.output.bytes());
+  const auto busy_until =
+      begin + std::chrono::microseconds(100) + std::chrono::nanoseconds(moved);  // 1 GB/s
+  while (true) {
     int complete = 0;
     require(MPI_Test(&request, &complete, MPI_STATUS_IGNORE), "MPI_Test");
     if (complete != 0) return;
-    if (tests < 100) continue;
-    if (Clock::now() >= deadline) time_out(deadline - begin);
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    const auto now = Clock::now();
+    if (now >= deadline) time_out(deadline - begin);
+    if (now < busy_until) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
   }
 }
 
 void MpiWork::sum_pieces(std::int64_t count, void* output) const {
   std::vector<const void*> sources;
-  const std::size_t piece = received_.size() / static_cast<std::size_t>(group_.size());
-  for (std::size_t r = 0; r < static_cast<std::size_t>(group_.size()); ++r) {
-    sources.push_back(received_.data() + r * piece);
-  }
+  const std::int64_t piece = received_.bytes() / group_.size();
+  for (int r = 0; r < group_.size(); ++r) sources.push_back(received_.data() + r * piece);
   sum_in_rank_order(sources, count, call_.input.dtype, output);
 }
 
@@ -264,7 +311,7 @@ void MpiWork::second_half(Clock::time_point deadline) {
   const int ranks = group_.size();
   const std::int64_t slice = slice_of(call_.input.count, 0, ranks).count;
   const std::int64_t bytes = slice * size_of(call_.output.dtype);
-  std::vector<std::byte> sums(static_cast<std::size_t>(bytes * ranks));
+  const Scratch sums(group_.scratch(), bytes * ranks);
   sum_pieces(slice, sums.data() + bytes * group_.rank());
   MPI_Request request = gather(group_.second(), nullptr, sums.data(), bytes, true);
   wait_for(request, deadline);

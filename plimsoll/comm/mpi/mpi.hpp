@@ -6,8 +6,9 @@
 // [Note: Collectives on MPI] Only data movement is left to MPI, in nonblocking collectives of bytes;
 // sums are added here in rank order, so they have the bits of every other backend. reduce_scatter is
 // an all-to-all and a sum, which needs R pieces of memory besides; all_reduce needs two copies of
-// its tensor. Waits test and sleep 100 us in between, since MPI's own waits burn a core; data move
-// only while this rank is inside a call of the communicator.
+// its tensor; that memory is kept for the next call. Waits test, and after the time that the data could
+// take sleep 100 us in between, since MPI's own waits burn a core. Data move only while this rank is
+// inside a call of the communicator.
 //
 // [Note: Failures on MPI] MPI has no deadlines and no news of peers. Work::wait throws Timeout, which
 // cannot say who is late (rank -1), and Mismatch, since launch_mpi puts a Checked around the world.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -101,17 +102,22 @@ void Queue::run_oldest(Clock::time_point deadline) {
 }
 
 std::vector<Posting> Queue::read_postings(const InFlight& one) const {
-  const std::size_t place = oldest_ % kPostings;
-  const Signature& ours = channel_.control(channel_.me()).postings[place].signature;
   std::vector<Posting> postings;
+  const Posting& ours = channel_.control(channel_.me()).postings[oldest_ % kPostings];
+  bool agreed = true;
   for (int member = 0; member < channel_.size(); ++member) {
-    postings.push_back(channel_.control(member).postings[place]);
-    const Signature& theirs = postings.back().signature;
-    if (theirs == ours) continue;
-    channel_.fail(mismatch(channel_.world_rank(channel_.me()), ours, channel_.world_rank(member),
-                           theirs, one.call.label.step));
+    postings.push_back(channel_.control(member).postings[oldest_ % kPostings]);
+    agreed = agreed && postings.back().signature == ours.signature;
   }
-  return postings;
+  if (agreed) return postings;
+  std::vector<Signature> calls;
+  for (const Posting& posting : postings) calls.push_back(posting.signature);
+  const std::optional<Odd> odd = odd_one(calls);
+  check(odd.has_value(), "calls that differ and are equal");
+  channel_.fail(mismatch(channel_.world_rank(odd->reference),
+                         calls[static_cast<std::size_t>(odd->reference)],
+                         channel_.world_rank(odd->rank), calls[static_cast<std::size_t>(odd->rank)],
+                         one.call.label.step));
 }
 
 void Queue::drop(std::uint64_t sequence) const noexcept {
