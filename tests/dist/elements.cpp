@@ -1,4 +1,5 @@
 // The oracle of the conformance suite: inputs and their sums, computed without plimsoll's loops.
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -22,11 +23,12 @@ std::uint64_t noise(int rank, std::int64_t index) {
                    static_cast<std::uint64_t>(index));
 }
 
+// A sign, an exponent of -12 .. 12 and 52 bits of mantissa, put together.
 double real(int rank, std::int64_t index) {
   const std::uint64_t bits = noise(rank, index);
-  const double mantissa = 1 + static_cast<double>(bits >> 12) * 0x1p-52;
-  const double value = std::ldexp(mantissa, static_cast<int>(bits % 25) - 12);
-  return (bits & 0x800U) != 0 ? -value : value;
+  const std::uint64_t sign = (bits & 0x800U) << 52;
+  const std::uint64_t exponent = (1023 - 12 + bits % 25) << 52;
+  return std::bit_cast<double>(sign | exponent | (bits >> 12));
 }
 
 // Any finite 16 bits, denormals and zeros among them.

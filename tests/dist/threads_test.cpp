@@ -61,7 +61,7 @@ comm::ThreadsOptions deadline_of(int milliseconds) {
 TEST_CASE("threads: conformance at 1, 2, 3, 4 and 8 ranks, with random pauses") {
   for (const int ranks : {1, 2, 3, 4, 8}) {
     ConformanceOptions options;
-    options.large_bytes = 3 << 20;
+    options.large_bytes = 1 << 20;
     options.random_pauses = true;
     const auto thrown =
         comm::run_threads(ranks, [&](Communicator& world) { run_conformance(world, options); });
