@@ -24,12 +24,16 @@ VERSION = "5.24.0"
 MODEL_TYPES = """
 albert apertus arcee bamba bart bert biogpt bloom clip clip_text_model clip_vision_model codegen
 cohere cohere2 convnext deberta-v2 deepseek_v2 deepseek_v3 dinov2 distilbert dots1 ernie4_5
-ernie4_5_moe exaone4 falcon falcon_mamba gemma gemma2 gemma3_text gemma4_text glm glm4 glm4_moe gpt2
-gpt_bigcode gpt_neo gpt_neox gpt_oss gptj granite granitemoe granitemoehybrid helium
-hunyuan_v1_dense internlm3 jamba kimi_linear lfm2 llama llama4_text mamba mamba2 minicpm3 minimax
+ernie4_5_moe exaone4 falcon falcon_mamba flex_olmo gemma gemma2 gemma3_text gemma4_text glm glm4
+glm4_moe gpt2
+gpt_bigcode gpt_neo gpt_neox gpt_oss gptj granite granitemoe granitemoehybrid
+granitemoeshared helium
+hunyuan_v1_dense internlm3 jamba kimi_linear lfm2 lfm2_moe llama llama4_text mamba mamba2 minicpm3 minimax
 minimax_m2 ministral ministral3 mistral mixtral modernbert nemotron olmo olmo2 olmo3 olmoe opt
-persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_5_text qwen3_moe qwen3_next recurrent_gemma
-resnet roberta rwkv seed_oss smollm3 stablelm starcoder2 swin t5 whisper xglm
+persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3
+qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next recurrent_gemma
+resnet roberta rwkv seed_oss smollm3 stablelm starcoder2 swin t5 vaultgemma whisper
+xglm
 """.split()
 
 # Fields of the base class that change what a model is.
@@ -40,6 +44,7 @@ RENAMED = {
     "bloom": {"n_embed": "hidden_size"},
     "falcon": {"n_embed": "hidden_size"},
     "falcon_mamba": {"use_falcon_mambapy": "use_mambapy"},
+    "lfm2_moe": {"tie_embedding": "tie_word_embeddings"},
     "lfm2": {"block_ff_dim": "intermediate_size", "tie_embedding": "tie_word_embeddings"},
 }
 

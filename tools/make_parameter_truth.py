@@ -88,6 +88,9 @@ VERY_OWN = {
                                       num_stages=len(c["depths"])),
     "resnet": lambda c, r: c.update(hidden_sizes=[16, 24, 40][:len(c["depths"])],
                                     layer_type=r.choice(["basic", "bottleneck"])),
+    "lfm2_moe": lambda c, r: c.update(
+        num_dense_layers=r.choice([0, 1]), use_expert_bias=r.choice([False, True]),
+        layer_types=(["conv", "full_attention"] * 3)[:c["num_hidden_layers"]]),
     "dinov2": lambda c, r: c.update(mlp_ratio=2),
     "minicpm3": lambda c, r: c.update(q_lora_rank=24),
     "exaone4": lambda c, r: c.update(num_key_value_heads=4, sliding_window=16),
@@ -96,7 +99,7 @@ VERY_OWN = {
         enable_moe_block=False, use_bidirectional_attention=None, num_kv_shared_layers=0,
         head_dim=8, global_head_dim=16),
     "clip": lambda c, r: c.update(
-        text_config={"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        text_config={"hidden_size": r.choice([32, 64]), "intermediate_size": 48, "num_hidden_layers": 2,
                      "num_attention_heads": 4, "vocab_size": 99, "max_position_embeddings": 20},
         vision_config={"hidden_size": 48, "intermediate_size": 64, "num_hidden_layers": 3,
                        "num_attention_heads": 4, "image_size": 32, "patch_size": 8}),

@@ -187,7 +187,7 @@ void gpt_neo(ClassKeys& keys, std::int64_t layers) {
   keys.set("attention_layers", std::move(list));
 }
 
-constexpr std::array<std::pair<std::string_view, Rule>, 22> kRules = {{
+constexpr std::array<std::pair<std::string_view, Rule>, 24> kRules = {{
     {"cohere2", cohere2},
     {"dots1", window_from_layer},
     {"exaone4", exaone4},
@@ -207,9 +207,11 @@ constexpr std::array<std::pair<std::string_view, Rule>, 22> kRules = {{
     {"qwen2", window_from_layer},
     {"qwen2_moe", qwen2_moe},
     {"qwen3", window_from_layer},
+    {"qwen3_5_moe_text", linear_between_full},
     {"qwen3_5_text", linear_between_full},
     {"qwen3_next", linear_between_full},
     {"smollm3", smollm3},
+    {"vaultgemma", every_second_full},
 }};
 
 // Older files call the kinds of layers otherwise.

@@ -57,7 +57,7 @@ void Decoder::attention() {
     g.linear("self_attn.k_proj", keys, width, style.qkv_bias);
     g.linear("self_attn.v_proj", keys, width, style.qkv_bias);
   }
-  g.linear(style.out, width, queries, style.out_bias);
+  g.linear(style.out, width, style.square_out ? width : queries, style.out_bias);
   query_key_norms();
 }
 
@@ -140,7 +140,7 @@ void Decoder::finish() {
   rotary_tables();
   g.enter("");
   g.role(ParameterRole::kHead);
-  if (tied_) {
+  if (tied_ && style.tied) {
     g.tie("model.embed_tokens.weight", "lm_head.weight");
     if (style.head_bias) g.tensor("lm_head.bias", {vocabulary});
   } else {

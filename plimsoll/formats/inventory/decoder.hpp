@@ -37,6 +37,8 @@ struct DecoderStyle {
   bool head_bias = false;
   bool norm_bias = false;
   bool norm_weights = true;
+  bool tied = true;            // false: the class never ties its head
+  bool square_out = false;     // the output projection is [D, D], whatever the heads
   bool fused_qkv = false;      // self_attn.qkv_proj
   bool rotary_buffers = true;  // rotary_emb.inv_freq and its original
   bool scaled_embedding = false;

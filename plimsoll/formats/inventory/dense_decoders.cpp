@@ -75,6 +75,13 @@ void gemma3(ConfigReader& reader, InventoryBuilder& g) {
   write_dense(reader, g, style);
 }
 
+void vaultgemma(ConfigReader& reader, InventoryBuilder& g) {
+  DecoderStyle style = attention_bias(reader);
+  style.scaled_embedding = true;
+  style.norms = {"input_layernorm", "pre_feedforward_layernorm"};
+  write_dense(reader, g, style);
+}
+
 void arcee(ConfigReader& reader, InventoryBuilder& g) {
   DecoderStyle style = attention_and_mlp_bias(reader);
   style.mlp = MlpKind::kPlain;
@@ -155,6 +162,7 @@ void glm4(ConfigReader& reader, InventoryBuilder& g) {
 void helium(ConfigReader& reader, InventoryBuilder& g) {
   DecoderStyle style = attention_and_mlp_bias(reader);
   style.out_bias = false;
+  style.square_out = true;
   write_dense(reader, g, style);
 }
 
@@ -279,7 +287,7 @@ void starcoder2(ConfigReader& reader, InventoryBuilder& g) {
   write_dense(reader, g, style);
 }
 
-constexpr std::array<InventoryFamily, 32> kFamilies = {{
+constexpr std::array<InventoryFamily, 33> kFamilies = {{
     {"apertus", apertus, "ApertusForCausalLM"},
     {"arcee", arcee, "ArceeForCausalLM"},
     {"cohere", cohere, "CohereForCausalLM"},
@@ -312,6 +320,7 @@ constexpr std::array<InventoryFamily, 32> kFamilies = {{
     {"smollm3", llama, "SmolLM3ForCausalLM"},
     {"stablelm", stablelm, "StableLmForCausalLM"},
     {"starcoder2", starcoder2, "Starcoder2ForCausalLM"},
+    {"vaultgemma", vaultgemma, "VaultGemmaForCausalLM"},
 }};
 
 }  // namespace

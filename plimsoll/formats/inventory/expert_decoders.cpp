@@ -1,5 +1,7 @@
 // Decoders whose MLPs are experts, in all layers or behind dense ones; latent attention.
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -59,17 +61,26 @@ void minimax_m2(ConfigReader& reader, InventoryBuilder& g) {
   });
 }
 
-void olmoe(ConfigReader& reader, InventoryBuilder& g) {
+void write_olmoe(ConfigReader& reader, InventoryBuilder& g, std::vector<std::string_view> norms) {
   const Experts e = read_experts(reader, "num_experts", "num_experts_per_tok", "intermediate_size");
   DecoderStyle style;
   style.qkv_bias = style.out_bias = reader.flag("attention_bias");
   style.qk_norm = QkNorm::kWidth;
+  style.norms = std::move(norms);
   Decoder d(reader, g, style, "");
   write_decoder(d, [&](std::int64_t) {
     d.attention();
     write_experts(d, e, "mlp.gate");
     d.norms();
   });
+}
+
+void olmoe(ConfigReader& reader, InventoryBuilder& g) {
+  write_olmoe(reader, g, {"input_layernorm", "post_attention_layernorm"});
+}
+
+void flex_olmo(ConfigReader& reader, InventoryBuilder& g) {
+  write_olmoe(reader, g, {"post_attention_layernorm", "post_feedforward_layernorm"});
 }
 
 void phimoe(ConfigReader& reader, InventoryBuilder& g) {
@@ -166,7 +177,7 @@ void gpt_oss(ConfigReader& reader, InventoryBuilder& g) {
   });
 }
 
-void granitemoe(ConfigReader& reader, InventoryBuilder& g) {
+void write_granite(ConfigReader& reader, InventoryBuilder& g, std::int64_t shared) {
   const Experts e =
       read_experts(reader, "num_local_experts", "num_experts_per_tok", "intermediate_size");
   DecoderStyle style;
@@ -176,8 +187,19 @@ void granitemoe(ConfigReader& reader, InventoryBuilder& g) {
     d.attention();
     d.router("block_sparse_moe.router", e.count);
     d.experts("block_sparse_moe.experts", e.count, e.inner, e.used);
+    if (shared > 0) {
+      g.role(ParameterRole::kSharedExperts);
+      g.linear("shared_mlp.input_linear", checked_mul(2, shared), d.width);
+      g.linear("shared_mlp.output_linear", d.width, shared);
+    }
     d.norms();
   });
+}
+
+void granitemoe(ConfigReader& reader, InventoryBuilder& g) { write_granite(reader, g, 0); }
+
+void granitemoeshared(ConfigReader& reader, InventoryBuilder& g) {
+  write_granite(reader, g, reader.count("shared_intermediate_size"));
 }
 
 // Experts behind `first_k_dense_replace` dense layers, and experts that every token uses.
@@ -327,14 +349,16 @@ void ernie_moe(ConfigReader& reader, InventoryBuilder& g) {
   });
 }
 
-constexpr std::array<InventoryFamily, 15> kFamilies = {{
+constexpr std::array<InventoryFamily, 17> kFamilies = {{
     {"deepseek_v2", deepseek_v2, "DeepseekV2ForCausalLM"},
     {"deepseek_v3", deepseek_v3, "DeepseekV3ForCausalLM"},
     {"dots1", dots1, "Dots1ForCausalLM"},
     {"ernie4_5_moe", ernie_moe, "Ernie4_5_MoeForCausalLM"},
+    {"flex_olmo", flex_olmo, "FlexOlmoForCausalLM"},
     {"glm4_moe", glm4_moe, "Glm4MoeForCausalLM"},
     {"gpt_oss", gpt_oss, "GptOssForCausalLM"},
     {"granitemoe", granitemoe, "GraniteMoeForCausalLM"},
+    {"granitemoeshared", granitemoeshared, "GraniteMoeSharedForCausalLM"},
     {"llama4_text", llama4, "Llama4ForCausalLM"},
     {"minicpm3", minicpm3, "MiniCPM3ForCausalLM"},
     {"minimax_m2", minimax_m2, "MiniMaxM2ForCausalLM"},

@@ -22,6 +22,7 @@ struct InventoryFamily {
 const InventoryFamily* find_dense_decoder(std::string_view model_type);
 const InventoryFamily* find_gemma4(std::string_view model_type);
 const InventoryFamily* find_expert_decoder(std::string_view model_type);
+const InventoryFamily* find_delta_hybrid(std::string_view model_type);
 const InventoryFamily* find_hybrid(std::string_view model_type);
 const InventoryFamily* find_gpt(std::string_view model_type);
 const InventoryFamily* find_state_space(std::string_view model_type);

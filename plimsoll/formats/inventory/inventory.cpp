@@ -56,9 +56,10 @@ void add_facts(const json& config, ModelInventory& model) {
 
 const InventoryFamily* find_inventory_family(std::string_view model_type) {
   using Find = const InventoryFamily* (*)(std::string_view);
-  constexpr std::array<Find, 9> kTables = {
-      find_dense_decoder, find_gemma4,  find_expert_decoder,       find_hybrid, find_gpt,
-      find_state_space,   find_encoder, find_sequence_to_sequence, find_vision};
+  constexpr std::array<Find, 10> kTables = {
+      find_dense_decoder,        find_gemma4, find_expert_decoder, find_hybrid,
+      find_delta_hybrid,         find_gpt,    find_state_space,    find_encoder,
+      find_sequence_to_sequence, find_vision};
   for (const Find find : kTables) {
     if (const InventoryFamily* family = find(model_type)) return family;
   }
