@@ -151,7 +151,7 @@ void count_network(const network::NetworkSpec& spec, Parameters& p) {
   p.other_buffers = 0;
 }
 
-// "36 x [4096, 4096] + 72 x [1024, 4096]", in order of first appearance.
+// "36 x [4096,4096] + 72 x [1024,4096]", in order of first appearance.
 std::string shapes_text(const network::Inventory& inventory, network::ParameterRole role) {
   constexpr std::size_t kMostShown = 8;
   std::vector<std::pair<network::Dims, std::int64_t>> shapes;
@@ -169,7 +169,7 @@ std::string shapes_text(const network::Inventory& inventory, network::ParameterR
   for (std::size_t i = 0; i < std::min(shapes.size(), kMostShown); ++i) {
     const auto& [shape, times] = shapes[i];
     text += fmt::format("{}{} x [{}]", i == 0 ? "" : " + ", times,
-                        fmt::join(shape.begin(), shape.end(), ", "));
+                        fmt::join(shape.begin(), shape.end(), ","));
   }
   if (shapes.size() <= kMostShown) return text;
   return text + fmt::format(" + tensors of {} more shapes", shapes.size() - kMostShown);

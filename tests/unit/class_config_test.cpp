@@ -106,6 +106,16 @@ TEST_CASE("aliases: the file's spelling is read, kept for messages, and may not 
   CHECK(refused.error().where == "config.json:/hidden_size");
 }
 
+TEST_CASE("an old key wins over the key that replaced it") {
+  const ClassConfig config = read({{"model_type", "lfm2"},
+                                   {"block_ff_dim", 300},
+                                   {"intermediate_size", 500},
+                                   {"tie_embedding", false}});
+  CHECK(config.keys->at("intermediate_size") == 300);
+  CHECK(config.keys->at("tie_word_embeddings") == false);
+  CHECK(config.spelled.at("intermediate_size") == "block_ff_dim");
+}
+
 TEST_CASE("rotary settings: every home, the class's own values, two sets") {
   const auto settings = [](const json& config, const char* layer) {
     const ClassConfig read_config = read(config);

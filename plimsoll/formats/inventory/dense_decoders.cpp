@@ -262,10 +262,11 @@ void stablelm(ConfigReader& reader, InventoryBuilder& g) {
   if (reader.flag("use_parallel_residual")) style.norms = {"input_layernorm"};
   const bool norms = reader.flag("qk_layernorm");
   Decoder d(reader, g, style);
-  constexpr std::int64_t kMostHeads = 1024;  // each has a tensor of its own
-  if (norms && d.heads > kMostHeads) {
+  constexpr std::int64_t kMostNorms = 100'000;  // tensors: no published model has a tenth of them
+  if (norms && checked_mul(d.heads, d.layers) > kMostNorms) {
     reader.refuse_key("num_attention_heads",
-                      fmt::format("{}, expected at most {}", d.heads, kMostHeads));
+                      fmt::format("{} heads in {} layers with a norm each, expected at most {}",
+                                  d.heads, d.layers, kMostNorms));
     return;
   }
   write_decoder(d, [&](std::int64_t) {

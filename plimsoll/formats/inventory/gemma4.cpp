@@ -18,6 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kFullHeadDim = 512;  // when the file is silent
+constexpr std::size_t kMostOverrides = 1000;
 
 class Gemma4 {
  public:
@@ -162,7 +163,15 @@ class Gemma4 {
   const json* overrides_;
 };
 
-void gemma4(ConfigReader& reader, InventoryBuilder& g) { Gemma4(reader, g).write(); }
+void gemma4(ConfigReader& reader, InventoryBuilder& g) {
+  const json* overrides = reader.complete("per_layer_config");
+  if (overrides != nullptr && overrides->size() > kMostOverrides) {
+    reader.refuse_key("per_layer_config", fmt::format("{} layers, expected at most {}",
+                                                      overrides->size(), kMostOverrides));
+    return;
+  }
+  Gemma4(reader, g).write();
+}
 
 constexpr InventoryFamily kFamily = {"gemma4_text", gemma4, "Gemma4ForCausalLM"};
 
