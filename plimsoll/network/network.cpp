@@ -82,11 +82,12 @@ ValueId Builder::input(std::string name, const Dims& shape, DType dtype, InputKi
 
 void Builder::enter(std::string label, std::int32_t unit) {
   network_.labels.push_back(std::move(label));
+  network_.label_units.push_back(unit);
   unit_ = unit;
 }
 
 Operation& Builder::push(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes) {
-  if (network_.labels.empty()) network_.labels.emplace_back();
+  if (network_.labels.empty()) enter("", -1);
   Operation& op = network_.operations.emplace_back();
   op.kind = kind;
   op.inputs = std::move(inputs);

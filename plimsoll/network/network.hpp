@@ -77,6 +77,7 @@ struct Network {
   std::vector<Operation> operations;
   std::vector<Region> regions;
   std::vector<std::string> labels;          // "layers.3.attn", ...: where operations belong
+  std::vector<std::int32_t> label_units;    // by label: layer index, or -1 for the root
   std::vector<std::vector<ValueId>> dying;  // by operation: values whose last use it is
   std::vector<ValueId> kept;                // values that live until the forward function returns
   std::size_t values = 1;                   // ids are 1 .. values - 1

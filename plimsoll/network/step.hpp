@@ -5,6 +5,7 @@
 //   void zero_grad();                      // .grad = none for all parameters
 //   void backward(const Tensor& loss, bool last_micro_batch);
 //   void optimizer_step();
+//   void finish_backward();                // what a sharded backward pass leaves to reduce
 #pragma once
 
 #include "plimsoll/network/execute.hpp"
@@ -15,6 +16,7 @@ namespace plimsoll::network {
 struct StepShape {
   std::int32_t accumulate = 1;  // micro-batches per step
   bool hold_logits = false;     // the caller keeps the logits until the step's end
+  bool reduces = false;         // gradients are summed over ranks: phase "reduce" after backward
 };
 
 template <class Backend>
@@ -59,6 +61,8 @@ class TrainingStep {
     if (!shape_.hold_logits) values_[network_.logits] = Tensor();
     phase(timeline::Phase::kBackward, step, m,
           [&] { backend_.backward(values_[network_.loss], m + 1 == shape_.accumulate); });
+    if (!shape_.reduces) return;
+    phase(timeline::Phase::kReduce, step, m, [&] { backend_.finish_backward(); });
   }
 
   void drop_results() {

@@ -87,6 +87,27 @@ Recipe Job::recipe() const {
   return recipe;
 }
 
+DType Job::gradient_dtype() const {
+  const Recipe r = recipe();
+  if (!sharded()) return r.accumulator.value_or(r.compute);
+  return r.compute == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+}
+
+shard::Arithmetic Job::arithmetic() const {
+  const Recipe r = recipe();
+  shard::Arithmetic arithmetic;
+  arithmetic.master = r.master ? network::size_of(*r.master) : 0;
+  arithmetic.sum = network::size_of(r.accumulator.value_or(gradient_dtype()));
+  arithmetic.moment = network::size_of(r.state);
+  arithmetic.moments = moments(optimizer);
+  arithmetic.local_sums = r.accumulator && (!sharded() || !reduce_each);
+  return arithmetic;
+}
+
+shard::ScheduleOptions Job::schedule_options() const {
+  return {stage, ranks, prefetch, reshard_root, reduce_each};
+}
+
 AttentionKernel Job::kernel() const {
   if (attention) return *attention;
   return network::rules::chosen_kernel(facts(), recipe().compute, dropout > 0);
@@ -140,6 +161,21 @@ Result<void> validate_sizes(const Job& job, const network::NetworkSpec& spec) {
                 "a model with learned positions cannot read a longer sequence");
   }
   return {};
+}
+
+Result<void> validate_sharding(const Job& job) {
+  if (job.ranks < 1 || job.ranks > 65536) {
+    return fail("--ranks", fmt::format("ranks={}, expected 1 to 65536", job.ranks));
+  }
+  if (job.prefetch < 0 || job.prefetch > 1024) {
+    return fail("--prefetch", fmt::format("prefetch={}, expected 0 to 1024", job.prefetch));
+  }
+  if (!job.sharded() || job.optimizer_impl == OptimizerImpl::kPlimsoll) return {};
+  return fail("--optimizer-impl",
+              fmt::format("implementation {} steps whole parameters of one process, expected "
+                          "plimsoll with several ranks or a stage",
+                          name(job.optimizer_impl)),
+              "leave --optimizer-impl out, or use --ranks 1 --zero 0");
 }
 
 Result<void> validate_kernel(const Job& job) {
@@ -223,6 +259,7 @@ Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
   if (auto ok = validate_sizes(job, spec); !ok) return ok;
   if (auto ok = validate_kernel(job); !ok) return ok;
   if (auto ok = validate_optimizer(job); !ok) return ok;
+  if (auto ok = validate_sharding(job); !ok) return ok;
   if (job.semantics == Semantics::kHuggingFace && spec.family != network::Family::kLlama) {
     return fail("--semantics",
                 fmt::format("semantics=hf is not known for {}, expected plimsoll",

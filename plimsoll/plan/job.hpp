@@ -11,6 +11,8 @@
 #include "plimsoll/base/error.hpp"
 #include "plimsoll/hardware/device.hpp"
 #include "plimsoll/network/families/families.hpp"
+#include "plimsoll/shard/memory.hpp"
+#include "plimsoll/shard/schedule.hpp"
 
 namespace plimsoll::plan {
 
@@ -26,6 +28,7 @@ enum class Precision : std::uint8_t {
   kFp32,   // 4 + 4 + 8
   kBf16,   // 2 + 2 + 4: everything in bf16
   kMixed,  // fp32 masters 4 + bf16 copy 2 + bf16 gradient 2 + 8; accumulators fp32 when accumulating
+           // (on one rank; several: see shard/memory.hpp)
 };
 std::string_view name(Precision precision);
 
@@ -72,9 +75,21 @@ struct Job {
   bool token_first = false;  // order of the two embeddings of GPT style models
   // Where it should fit: null when nobody asked. Shared by the jobs of a search.
   std::shared_ptr<const hardware::Device> device;
-  std::optional<std::int64_t> reserve;   // bytes kept free; none: the device's own figure
+  std::optional<std::int64_t> reserve;  // bytes kept free; none: the device's own figure
+  std::int32_t ranks = 1;               // R, data-parallel
+  shard::Stage stage = shard::Stage::kNothing;
+  std::int32_t prefetch = 1;             // units gathered ahead at stage 3
+  bool reshard_root = false;             // stage 3: gather the root again for backward
+  bool reduce_each = true;               // micro-batches are reduced one by one; false: once a step
+  bool snapshot = false;                 // a checkpoint is being written from a copy
   std::vector<std::string> assumptions;  // "batch 1: not given", ...
 
+  // Whether ranks have anything to exchange. World size 1 with a stage takes the same path.
+  bool sharded() const { return ranks > 1 || stage != shard::Stage::kNothing; }
+  shard::Arithmetic arithmetic() const;
+  shard::ScheduleOptions schedule_options() const;
+  // Of the gradients that the optimizer reads. Sums over ranks of 16-bit gradients are fp32.
+  DType gradient_dtype() const;
   Recipe recipe() const;
   AttentionKernel kernel() const;  // what runs
   network::LibraryFacts facts() const;

@@ -12,7 +12,7 @@ using network::SavedRecord;
 using timeline::Tag;
 
 bool is_model_state(const SavedRecord& r) {
-  return r.tag == Tag::kParameters || r.tag == Tag::kBuffers;
+  return r.tag == Tag::kParameters || r.tag == Tag::kBuffers || r.tag == Tag::kGathered;
 }
 
 void add(LedgerLine& line, std::int64_t bytes) {

@@ -9,6 +9,7 @@
 #include "plimsoll/network/rules/apply.hpp"
 #include "plimsoll/network/step.hpp"
 #include "plimsoll/plan/optimizer_walk.hpp"
+#include "plimsoll/plan/shard_walk.hpp"
 
 namespace plimsoll::plan {
 namespace {
@@ -34,19 +35,14 @@ class WalkBackend {
         recipe_(job.recipe()),
         sink_(sink),
         result_(result),
-        autograd_(job.facts(), sink, options.memory) {}
+        autograd_(job.facts(), sink, options.memory) {
+    if (job.sharded()) shards_.emplace(autograd_, network, job, first_unit_operation(network));
+  }
 
   // Phase "model": everything that exists before the first step.
   void allocate_model(Values& values) {
     begin_phase({Phase::kModel, 0, 0});
-    for (const network::Parameter& p : network_.parameters) {
-      values[p.value] = autograd_.user_tensor(p.shape, p.dtype, Tag::kParameters, p.trainable);
-      parameters_.push_back(values[p.value]);
-      if (recipe_.master && p.trainable) {
-        masters_.push_back(
-            autograd_.user_tensor(p.shape, *recipe_.master, Tag::kMasterCopy, false));
-      }
-    }
+    allocate_parameters(values);
     for (const network::Buffer& b : network_.buffers) {
       values[b.value] = autograd_.user_tensor(b.shape, b.dtype, Tag::kBuffers, false);
     }
@@ -55,11 +51,11 @@ class WalkBackend {
     }
     accumulators_.resize(parameters_.size());
     optimizer_.emplace(autograd_, job_, parameters_, operation_id(network_.operations.size()));
-    if (job_.optimizer_impl == OptimizerImpl::kPlimsoll || options_.warm) {
-      optimizer_->allocate_states();
-    }
+    const bool states = job_.optimizer_impl == OptimizerImpl::kPlimsoll || options_.warm;
+    if (states && !owns_shards()) optimizer_->allocate_states();
+    if (job_.snapshot) allocate_snapshot();
     end_phase();
-    if (recipe_.accumulator) watch_gradients();
+    if (recipe_.accumulator && !shards_) watch_gradients();
   }
 
   // --- what TrainingStep asks for
@@ -71,9 +67,15 @@ class WalkBackend {
     const bool forward = key.phase == Phase::kForward || key.phase == Phase::kLoss;
     autograd_.ledger = options_.keep_ledger && first_pass && forward ? &result_.ledger : nullptr;
     sink_.begin_phase(key);
+    if (!shards_) return;
+    if (key.phase == Phase::kZeroGrad) shards_->begin_step();
+    if (key.phase != Phase::kForward) return;
+    shards_->begin_micro_batch(key.micro_batch + 1 == job_.accumulate);
+    shards_->begin_forward();
   }
 
   void end_phase() {
+    if (shards_ && phase_.phase == Phase::kForward) shards_->end_forward();
     sink_.end_phase();
     if (phase_.step != 0 || phase_.micro_batch != 0) return;
     if (phase_.phase == Phase::kLoss) result_.flops.forward = take_flops();
@@ -84,12 +86,14 @@ class WalkBackend {
   }
 
   void zero_grad() {
+    if (shards_) return shards_->zero_grad();
     for (const Tensor& p : parameters_) p.impl()->grad.reset();
     for (Tensor& accumulator : accumulators_) accumulator.reset();
   }
 
   void enter(const Operation& op) {
     const auto index = static_cast<std::size_t>(&op - network_.operations.data());
+    if (shards_ && phase_.phase == Phase::kForward) shards_->enter(index);
     autograd_.operation = operation_id(index);
     if (phase_.phase != Phase::kForward) return;
     const bool logits = !op.outputs.empty() && op.outputs[0] == network_.logits;
@@ -98,7 +102,11 @@ class WalkBackend {
 
   bool has(const Tensor& t) const { return static_cast<bool>(t); }
 
-  void call(const Operation& op, Values& values) { network::rules::apply(autograd_, op, values); }
+  void call(const Operation& op, Values& values) {
+    network::rules::apply(autograd_, op, values);
+    if (!shards_) return;
+    shards_->called(static_cast<std::size_t>(&op - network_.operations.data()), values);
+  }
 
   Tensor checkpoint(const network::Region& region, std::function<Tensor(const Tensor&)> body,
                     Tensor input) {
@@ -111,8 +119,11 @@ class WalkBackend {
 
   void backward(const Tensor& loss, bool) { autograd_.backward(loss); }
 
+  void finish_backward() { shards_->finish_backward(); }
+
   void optimizer_step() {
-    optimizer_->step();
+    if (!owns_shards()) optimizer_->step();
+    if (shards_) shards_->optimizer_step();
     autograd_.tag = Tag::kActivations;
   }
 
@@ -122,6 +133,11 @@ class WalkBackend {
     optimizer_.reset();
     parameters_.clear();
     masters_.clear();
+    snapshot_.reset();
+    if (shards_) {
+      result_.traffic = shards_->traffic();
+      shards_->drop();
+    }
     accumulators_.clear();
     result_.tensors_leaked = autograd_.tensors_alive();
   }
@@ -131,6 +147,38 @@ class WalkBackend {
     if (phase == Phase::kLoss) return Tag::kLogitsAndLoss;
     if (phase == Phase::kBackward) return Tag::kBackward;
     return Tag::kActivations;
+  }
+
+  static timeline::OperationId first_unit_operation(const Network& network) {
+    return operation_id(network.operations.size() + network.parameters.size());
+  }
+
+  // Stages 1 to 3: parameters, masters and moments are shards.
+  bool owns_shards() const { return shards_ && shards_->owns_model(); }
+
+  void allocate_parameters(Values& values) {
+    if (owns_shards()) {
+      shards_->allocate_model(values);
+      for (const network::Parameter& p : network_.parameters) {
+        parameters_.push_back(values[p.value]);
+      }
+      return;
+    }
+    for (const network::Parameter& p : network_.parameters) {
+      values[p.value] = autograd_.user_tensor(p.shape, p.dtype, Tag::kParameters, p.trainable);
+      parameters_.push_back(values[p.value]);
+      if (recipe_.master && p.trainable) {
+        masters_.push_back(
+            autograd_.user_tensor(p.shape, *recipe_.master, Tag::kMasterCopy, false));
+      }
+    }
+    if (shards_) shards_->adopt(parameters_);
+  }
+
+  void allocate_snapshot() {
+    const std::int64_t bytes =
+        shard::snapshot_bytes(units_of(network_, job_.ranks).layouts, job_.arithmetic());
+    snapshot_ = autograd_.empty_strided({bytes}, {1}, DType::kUInt8, Tag::kSnapshot);
   }
 
   network::FlopCount take_flops() { return std::exchange(autograd_.flops, {}); }
@@ -161,7 +209,9 @@ class WalkBackend {
   std::vector<Tensor> masters_;
   std::vector<Tensor> accumulators_;
   std::unordered_map<const network::TensorImpl*, std::size_t> index_;
+  Tensor snapshot_;
   std::optional<OptimizerWalk> optimizer_;
+  std::optional<ShardWalk> shards_;
 };
 
 }  // namespace
@@ -172,8 +222,8 @@ WalkResult walk(const Network& network, const Job& job, const WalkOptions& optio
   WalkBackend backend(network, job, options, sink, result);
   std::vector<network::Tensor> values(network.values);
   backend.allocate_model(values);
-  network::TrainingStep<WalkBackend> step(network, {job.accumulate, job.hold_logits}, backend,
-                                          values);
+  const network::StepShape shape{job.accumulate, job.hold_logits, job.sharded()};
+  network::TrainingStep<WalkBackend> step(network, shape, backend, values);
   for (std::int32_t s = 0; s < options.steps; ++s) step.run(s);
   backend.drop_everything(values);
   return result;
@@ -196,7 +246,9 @@ class OperationNames {
       return fmt::format("{} {}", place(op), network::name(op.kind));
     }
     const std::size_t parameter = index - network_.operations.size();
-    check(parameter < network_.parameters.size(), "operation id beyond the last parameter");
+    if (parameter >= network_.parameters.size()) {
+      return unit_operation_names(network_).at(parameter - network_.parameters.size());
+    }
     return fmt::format("optimizer {}", network_.parameters[parameter].name);
   }
 
@@ -225,10 +277,12 @@ std::vector<std::string> operation_names(const Network& network) {
   const OperationNames names(network);
   std::vector<std::string> result;
   const std::size_t count = 1 + network.operations.size() + network.parameters.size();
-  result.reserve(count);
+  std::vector<std::string> units = unit_operation_names(network);
+  result.reserve(count + units.size());
   for (std::size_t id = 0; id < count; ++id) {
     result.push_back(names.name(static_cast<timeline::OperationId>(id)));
   }
+  result.insert(result.end(), units.begin(), units.end());
   return result;
 }
 

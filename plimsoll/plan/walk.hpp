@@ -9,6 +9,7 @@
 #include "plimsoll/network/autograd/autograd.hpp"
 #include "plimsoll/network/network.hpp"
 #include "plimsoll/plan/job.hpp"
+#include "plimsoll/plan/step_traffic.hpp"
 #include "plimsoll/timeline/timeline.hpp"
 
 namespace plimsoll::plan {
@@ -31,6 +32,7 @@ struct WalkOptions {
 struct WalkResult {
   std::vector<network::SavedRecord> ledger;
   PassFlops flops;
+  StepTraffic traffic;             // of the last step, per rank
   std::size_t tensors_leaked = 0;  // alive after everything was dropped; 0 unless we have a bug
 };
 
@@ -41,7 +43,7 @@ WalkResult walk(const network::Network& network, const Job& job, const WalkOptio
                 timeline::Sink& sink);
 
 // Operation ids of the walk: 0 none, 1 .. n operations of the network, then one per parameter for
-// optimizer events.
+// optimizer events, then one per unit for what is gathered and reduced.
 std::string operation_name(const network::Network& network, timeline::OperationId id);
 std::vector<std::string> operation_names(const network::Network& network);
 inline timeline::OperationId operation_id(std::size_t index) {

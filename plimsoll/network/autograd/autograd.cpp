@@ -68,6 +68,25 @@ Tensor Autograd::user_tensor(const Dims& shape, DType dtype, timeline::Tag block
   return t;
 }
 
+Tensor Autograd::user_tensor_in(const Tensor& holder, const Dims& shape, DType dtype, bool leaf) {
+  Tensor t(make_tensor(shape, contiguous_strides(shape), dtype, &holder.storage()));
+  t.impl()->leaf = leaf;
+  return t;
+}
+
+void Autograd::free_storage(Storage& storage) {
+  if (storage.block != 0) sink_.release(storage.block, storage.bytes, storage.tag, operation);
+  storage.block = 0;
+}
+
+void Autograd::refill_storage(Storage& storage, timeline::Tag purpose) {
+  check(storage.block == 0, "a storage is filled twice");
+  storage.tag = purpose;
+  if (storage.bytes == 0) return;
+  storage.block = next_block_++;
+  sink_.allocate(storage.block, storage.bytes, purpose, operation);
+}
+
 Tensor Autograd::plain_view(const Tensor& t, const Dims& shape, const Dims& strides) {
   return Tensor(make_tensor(shape, strides, t.dtype(), &t.storage()));
 }

@@ -88,6 +88,8 @@ class Autograd {
   FlopCount recompute_flops;  // of reruns; not in `flops`
   // Called after a leaf's gradient is complete in this backward pass.
   std::function<void(TensorImpl& leaf)> on_leaf_gradient;
+  // Called with Node::watch before a watched node runs: where a hook on its output would be.
+  std::function<void(std::int32_t watch)> on_watched_node;
 
   // --- tensors
   Tensor empty(const Dims& shape, DType dtype) {
@@ -100,6 +102,11 @@ class Autograd {
   }
   // A tensor of the user's: parameter (requires a gradient when `leaf`), buffer or input.
   Tensor user_tensor(const Dims& shape, DType dtype, timeline::Tag tag, bool leaf);
+  // The same inside the storage of `holder`, as one of several tensors over it.
+  Tensor user_tensor_in(const Tensor& holder, const Dims& shape, DType dtype, bool leaf);
+  // Frees the memory below tensors that live on, and gives them memory again.
+  void free_storage(Storage& storage);
+  void refill_storage(Storage& storage, timeline::Tag tag);
   Tensor plain_view(const Tensor& t, const Dims& shape, const Dims& strides);
   Tensor tracked_view(const Tensor& t, const Dims& shape, const Dims& strides);
   void retag(Storage& storage, timeline::Tag tag);

@@ -64,6 +64,7 @@ void Autograd::run_ready_nodes() {
     ready_.pop_back();
     Node& node = *held;
     operation = node.operation;
+    if (node.watch >= 0 && on_watched_node) on_watched_node(node.watch);
     Gradients out;
     call(node, node.buffer, out);
     node.buffer.clear();

@@ -107,6 +107,7 @@ struct Node {
   TensorImpl* variable = nullptr;  // accumulators: the leaf (which outlives the graph)
   std::uint32_t uses = 0;
   timeline::OperationId operation;
+  std::int32_t watch = -1;  // >= 0: reported when the gradients of its outputs are there
   Few<Edge, kMaxEdges> edges;
   OutputMeta output;  // all outputs of a node are alike (equal parts of a split)
   std::uint8_t output_count = 0;
