@@ -76,8 +76,6 @@ struct OneValue {
 };
 constexpr OneValue kOneValues[] = {
     {"--mode", "train", "prefill and decode are not in this version"},
-    {"--ranks", "1", "more ranks are not in this version"},
-    {"--zero", "0", "sharding is not in this version"},
     {"--context", "", "decoding is not in this version"},
     {"--kv-dtype", "", "decoding is not in this version"},
 };
@@ -94,8 +92,10 @@ class JobReader {
     read_precision();
     read_optimizer();
     read_network_choices();
+    read_ranks();
     read_overridden_dtypes();
     read_single_values();
+    assume_ranks();
     assume_device();
     if (error_) return tl::unexpected<Error>(*error_);
     if (auto valid = plan::validate(job_, spec_); !valid) return tl::unexpected(valid.error());
@@ -171,6 +171,37 @@ class JobReader {
         refuse(option, fmt::format("{}, expected {}: {}", in_quotes(*text), one.value, one.why));
       }
     }
+  }
+
+  std::int64_t whole_or(const std::string& option, std::int64_t standard, std::int64_t least,
+                        std::int64_t most) {
+    const std::string* text = given_.find(option);
+    if (text == nullptr) return standard;
+    const auto value = parse_whole(option, *text, least, most);
+    if (!value && !error_) error_ = value.error();
+    return value.value_or(standard);
+  }
+
+  void read_ranks() {
+    job_.ranks = static_cast<std::int32_t>(whole_or("--ranks", 1, 1, 65536));
+    job_.stage = static_cast<shard::Stage>(whole_or("--zero", 0, 0, 3));
+    job_.prefetch = static_cast<std::int32_t>(whole_or("--prefetch", 1, 0, 1024));
+    job_.reshard_root = given_.has("--reshard-root");
+    job_.reduce_each = !given_.has("--no-sync");
+    job_.snapshot = given_.has("--snapshot");
+  }
+
+  void assume_ranks() {
+    const auto assume_absent = [&](const std::string& option, std::string_view value) {
+      if (!given_.has(option)) assume(option, value);
+    };
+    assume_absent("--ranks", "1");
+    assume_absent("--zero", "0");
+    if (job_.stage == shard::Stage::kParameters) {
+      assume_absent("--prefetch", "1");
+      assume_absent("--reshard-root", "off");
+    }
+    if (job_.sharded() && job_.accumulate > 1) assume_absent("--no-sync", "off");
   }
 
   // First: what the others are when not given depends on it.
@@ -279,7 +310,7 @@ class JobReader {
     const plan::Recipe recipe = job_.recipe();
     expect_dtype("--master-dtype",
                  recipe.master ? network::name(*recipe.master) : std::string_view("none"));
-    expect_dtype("--grad-dtype", network::name(recipe.accumulator.value_or(recipe.compute)));
+    expect_dtype("--grad-dtype", network::name(job_.gradient_dtype()));
   }
 
   void expect_dtype(const std::string& option, std::string_view recipes) {

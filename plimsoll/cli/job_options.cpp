@@ -5,6 +5,7 @@ namespace plimsoll::cli {
 std::vector<Option> job_options() {
   const std::string job = "Job";
   const std::string run = "Whose run";
+  const std::string ranks = "Ranks";
   const std::string later = "One value in this version";
   return {
       {"--batch", "N", "rows of a micro-batch (1)", job},
@@ -26,9 +27,13 @@ std::vector<Option> job_options() {
       {"--device", "NAME", "a name of `plimsoll devices`, or a size such as 24GiB (none)", run},
       {"--reserve", "SIZE", "kept free on the device for its context (the device's)", run},
       {"--threads", "N", "threads of CPU kernels, which decide their scratch (1)", run},
+      {"--ranks", "R", "data-parallel ranks (1)", ranks},
+      {"--zero", "STAGE", "what ranks divide: 0, 1, 2, 3, see docs/zero.md (0)", ranks},
+      {"--prefetch", "N", "units gathered ahead at stage 3 (1)", ranks},
+      {"--reshard-root", "", "stage 3: release the root after forward, gather it again", ranks},
+      {"--no-sync", "", "reduce gradients once a step, not after every micro-batch", ranks},
+      {"--snapshot", "", "a checkpoint is being written from a copy of the state", ranks},
       {"--mode", "NAME", "train", later},
-      {"--ranks", "R", "1", later},
-      {"--zero", "STAGE", "0", later},
       {"--master-dtype", "DTYPE", "the recipe's", later},
       {"--grad-dtype", "DTYPE", "the recipe's", later},
       {"--context", "N", "for decoding, which is not in this version", later},

@@ -94,6 +94,12 @@ Result<Output> run(const Given& given, const TextStyle& style) {
   if (!spec) return tl::unexpected(spec.error());
   const auto job = make_job(given, *spec);
   if (!job) return tl::unexpected(job.error());
+  if (job->sharded()) {
+    return fail("--ranks",
+                fmt::format("ranks={}, zero={}: several ranks are planned but not measured in this "
+                            "version, expected --ranks 1 --zero 0",
+                            job->ranks, static_cast<int>(job->stage)));
+  }
   const auto options = read_options(given);
   if (!options) return tl::unexpected(options.error());
   const auto measurement = measure(*spec, *job, *options);

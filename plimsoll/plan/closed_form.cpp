@@ -145,23 +145,64 @@ void set_activations(ClosedForm& form, const network::NetworkSpec& spec, const J
   form.activations = fmt::format("{:.2f} B T D L e + 3 B T D e + B T V {}", kept, loss_item);
 }
 
+// Bytes per parameter on one rank: some in full, some divided by the ranks.
+struct Share {
+  double full = 0;
+  double divided = 0;
+
+  double bytes(double psi, std::int32_t ranks) const { return psi * (full + divided / ranks); }
+  std::string text() const {
+    if (divided == 0) return fmt::format("{} Psi", full);
+    const std::string part = fmt::format("{} Psi/R", divided);
+    return full == 0 ? part : fmt::format("{} Psi + {}", full, part);
+  }
+};
+
+Share weights_of(const Job& job) {
+  const auto compute = static_cast<double>(network::size_of(job.recipe().compute));
+  const auto master = static_cast<double>(job.arithmetic().master);
+  switch (job.stage) {
+    case shard::Stage::kNothing:
+      return {compute + master, 0};
+    case shard::Stage::kOptimizer:
+    case shard::Stage::kGradients:
+      return {compute, master};
+    case shard::Stage::kParameters:
+      return {0, master > 0 ? master : compute};
+  }
+  return {};
+}
+
+Share gradients_of(const Job& job) {
+  const shard::Arithmetic a = job.arithmetic();
+  const auto sum = static_cast<double>(a.sum);
+  const auto travel =
+      a.local_sums ? sum : static_cast<double>(network::size_of(job.recipe().compute));
+  if (!job.sharded()) return {travel, 0};
+  if (job.stage == shard::Stage::kNothing) return {sum, 0};
+  if (job.stage == shard::Stage::kOptimizer) return {travel, travel < sum ? sum : 0};
+  return {0, sum};
+}
+
+Share states_of(const Job& job) {
+  const double states = moments(job.optimizer) * static_cast<double>(job.arithmetic().moment);
+  return job.stage == shard::Stage::kNothing ? Share{states, 0} : Share{0, states};
+}
+
 }  // namespace
 
 ClosedForm closed_form_of(const network::NetworkSpec& spec, const Job& job,
                           std::int64_t parameter_count, const Ledger& ledger) {
-  const Recipe recipe = job.recipe();
   const auto psi = static_cast<double>(parameter_count);
-  const auto bytes = [](network::DType dtype) {
-    return static_cast<double>(network::size_of(dtype));
-  };
-  const double weights = bytes(recipe.compute) + (recipe.master ? bytes(*recipe.master) : 0);
-  const double gradients = bytes(recipe.accumulator.value_or(recipe.compute));
-  const double states = moments(job.optimizer) * bytes(recipe.state);
+  const Share weights = weights_of(job);
+  const Share gradients = gradients_of(job);
+  const Share states = states_of(job);
   ClosedForm form;
-  form.posts = {weights * psi, gradients * psi, states * psi, 0};
-  form.parameters = fmt::format("{} Psi", weights);
-  form.gradients = fmt::format("{} Psi", gradients);
-  form.optimizer = fmt::format("{} Psi", states);
+  form.posts = {weights.bytes(psi, job.ranks), gradients.bytes(psi, job.ranks),
+                states.bytes(psi, job.ranks), 0};
+  form.parameters = weights.text();
+  form.gradients = gradients.text();
+  form.optimizer = states.text();
   set_activations(form, spec, job, parameter_count);
   const bool whole = job.checkpoint == network::Checkpoint::kNone;
   form.compared_with = whole ? "as_saved" : "distinct";

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plimsoll/plan/advice.hpp"
+
 namespace plimsoll::plan {
 namespace {
 
@@ -96,6 +98,8 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job, const PlanOp
   if (spec.family != network::Family::kCnn) {
     plan.closed_form = closed_form_of(spec, job, plan.parameter_count, plan.ledger);
   }
+  plan.traffic = traffic_lines(network, job, result.traffic);
+  plan.advice = sharding_advice(network, job, plan.steady.peak.bytes);
   return plan;
 }
 

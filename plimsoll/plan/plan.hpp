@@ -11,6 +11,7 @@
 #include "plimsoll/plan/closed_form.hpp"
 #include "plimsoll/plan/job.hpp"
 #include "plimsoll/plan/ledger.hpp"
+#include "plimsoll/plan/traffic.hpp"
 #include "plimsoll/plan/walk.hpp"
 #include "plimsoll/timeline/timeline.hpp"
 
@@ -45,6 +46,8 @@ struct Plan {
   PassFlops flops;                        // of one micro-batch
   std::int64_t rule_6nt = 0;              // 6 Psi B T
   std::optional<ClosedForm> closed_form;  // none for image networks
+  std::vector<TrafficLine> traffic;       // per rank and step; none on one rank
+  std::vector<std::string> advice;        // about the stage, one sentence each
   timeline::Timeline timeline;            // recorded when asked for
 };
 

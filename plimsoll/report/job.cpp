@@ -53,6 +53,12 @@ std::string settings(const NetworkSpec& spec, const Job& job) {
   if (job.dropout > 0) text += fmt::format(", dropout {}", job.dropout);
   if (job.hold_logits) text += ", logits held";
   if (job.shared_targets) text += ", targets are the inputs";
+  if (job.sharded()) {
+    text += fmt::format(", {} rank{}, stage {}", job.ranks, job.ranks == 1 ? "" : "s",
+                        static_cast<int>(job.stage));
+  }
+  if (job.sharded() && job.accumulate > 1 && !job.reduce_each) text += ", reduced once a step";
+  if (job.snapshot) text += ", a snapshot held";
   return text;
 }
 
@@ -98,7 +104,7 @@ void add_precision(Json& json, const Job& job) {
   json["precision"] = plan::name(job.precision);
   json["compute_dtype"] = network::name(recipe.compute);
   json["master_dtype"] = dtype_or_null(recipe.master);
-  json["grad_dtype"] = network::name(recipe.accumulator.value_or(recipe.compute));
+  json["grad_dtype"] = network::name(job.gradient_dtype());
   json["state_dtype"] = network::name(recipe.state);
   json["loss_dtype"] = network::name(recipe.loss);
 }
@@ -156,8 +162,12 @@ Json job_json(const NetworkSpec& spec, const Job& job) {
   json["attention"] = is_image(spec) ? Json(nullptr) : Json(network::name(job.kernel()));
   json["checkpoint"] = network::name(job.checkpoint);
   json["dropout"] = job.dropout;
-  json["ranks"] = 1;
-  json["zero"] = 0;
+  json["ranks"] = job.ranks;
+  json["zero"] = static_cast<int>(job.stage);
+  json["prefetch"] = job.prefetch;
+  json["reshard_root"] = job.reshard_root;
+  json["reduce_each"] = job.reduce_each;
+  json["snapshot"] = job.snapshot;
   json["semantics"] = network::name(job.semantics);
   json["backend"] = network::name(job.backend);
   json["library"] = job.facts().library;

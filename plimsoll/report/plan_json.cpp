@@ -125,6 +125,21 @@ Json flops_json(const Plan& plan) {
   return json;
 }
 
+Json traffic_json(const Plan& plan) {
+  Json lines = Json::array();
+  for (const plan::TrafficLine& line : plan.traffic) {
+    Json json;
+    json["what"] = line.what;
+    json["collective"] = line.collective;
+    json["units"] = line.units;
+    json["bytes"] = line.bytes;
+    json["formula"] = line.formula;
+    json["formula_bytes"] = line.formula_bytes;
+    lines.push_back(std::move(json));
+  }
+  return lines;
+}
+
 Json unknown_time() {
   Json json;
   json["bound_seconds"] = nullptr;
@@ -164,7 +179,8 @@ Json plan_json(const Plan& plan) {
   json["memory"] = memory_json(plan);
   json["closed_form"] = closed_form_json(plan);
   json["flops"] = flops_json(plan);
-  json["traffic"] = Json::array();
+  json["traffic"] = traffic_json(plan);
+  json["advice"] = plan.advice;
   json["time"] = unknown_time();
   json["fit"] = fit_json(plan.job);
   json["facts"] = facts_json(plan.job);

@@ -93,22 +93,25 @@ struct PhaseRun {
 // Rows in order of time; micro-batches that repeat the one before are folded into its rows.
 std::vector<PhaseRun> phase_runs(const std::vector<PhaseFigures>& phases) {
   std::vector<PhaseRun> runs;
-  constexpr std::size_t kPerMicroBatch = 3;
+  const bool reduces = std::any_of(phases.begin(), phases.end(), [](const PhaseFigures& f) {
+    return f.key.phase == timeline::Phase::kReduce;
+  });
+  const std::size_t per_micro_batch = reduces ? 4 : 3;
   for (std::size_t i = 0; i < phases.size(); ++i) {
     const std::int32_t m = phases[i].key.micro_batch;
     const bool begins = phases[i].key.phase == timeline::Phase::kForward && m > 0 &&
-                        i + kPerMicroBatch <= phases.size() && runs.size() >= kPerMicroBatch;
-    const std::size_t before = runs.size() - (begins ? kPerMicroBatch : 0);
+                        i + per_micro_batch <= phases.size() && runs.size() >= per_micro_batch;
+    const std::size_t before = runs.size() - (begins ? per_micro_batch : 0);
     bool repeats = begins;
-    for (std::size_t j = 0; repeats && j < kPerMicroBatch; ++j) {
+    for (std::size_t j = 0; repeats && j < per_micro_batch; ++j) {
       repeats = same_figures(phases[i + j], runs[before + j].figures);
     }
     if (!repeats) {
       runs.push_back({phases[i], m, m});
       continue;
     }
-    for (std::size_t j = 0; j < kPerMicroBatch; ++j) runs[before + j].last = m;
-    i += kPerMicroBatch - 1;
+    for (std::size_t j = 0; j < per_micro_batch; ++j) runs[before + j].last = m;
+    i += per_micro_batch - 1;
   }
   return runs;
 }
@@ -129,9 +132,9 @@ std::string phases_section(const Plan& plan, const StepTimeline& step, const cha
                {""}});
   for (const PhaseRun& run : phase_runs(step.phases)) {
     const PhaseFigures& f = run.figures;
-    const bool repeated = f.key.phase == timeline::Phase::kForward ||
-                          f.key.phase == timeline::Phase::kLoss ||
-                          f.key.phase == timeline::Phase::kBackward;
+    const bool repeated =
+        f.key.phase == timeline::Phase::kForward || f.key.phase == timeline::Phase::kLoss ||
+        f.key.phase == timeline::Phase::kBackward || f.key.phase == timeline::Phase::kReduce;
     table.row({std::string(timeline::name(f.key.phase)),
                numbered && repeated ? micro_batches(run) : "", bytes_text(f.start),
                bytes_text(f.end), bytes_text(f.peak),
@@ -208,6 +211,35 @@ std::string closed_form_section(const Plan& plan, const TextStyle& style) {
   return heading("Closed form", facts, style) + table.text(style);
 }
 
+// --- ranks
+
+std::string traffic_section(const Plan& plan, const TextStyle& style) {
+  if (plan.traffic.empty()) return "";
+  Table table({{"", Align::kLeft}, {"", Align::kLeft}, {""}, {""}, {"", Align::kWrap}});
+  std::int64_t sum = 0;
+  for (const plan::TrafficLine& line : plan.traffic) {
+    sum = checked_add(sum, line.bytes);
+    table.row({line.what, fmt::format("{} {}", grouped(line.units), line.collective),
+               bytes_text(line.bytes), human_text(line.bytes), line.formula});
+  }
+  table.rule();
+  table.row(
+      {"sum", "", bytes_text(sum), human_text(sum),
+       fmt::format("R = {}, e = {}", plan.job.ranks, network::size_of(plan.job.recipe().compute))});
+  return heading("Traffic", " per rank and step: bytes taken from other ranks, padding included",
+                 style) +
+         table.text(style);
+}
+
+std::string advice_section(const Plan& plan, const TextStyle& style) {
+  if (plan.advice.empty()) return "";
+  std::string text = heading("Advice", "", style);
+  for (const std::string& line : plan.advice) {
+    text += "  - " + wrapped(line, 4, 4, style.width) + "\n";
+  }
+  return text;
+}
+
 std::string evidence_section(const Plan& plan, const TextStyle& style) {
   const auto facts = network::fact_list(plan.job.backend);
   const auto count = [&](network::Evidence evidence) {
@@ -240,6 +272,8 @@ std::string plan_text(const Plan& plan, ShownStep shown, const TextStyle& style)
       peak_section(step, which, style),
       phases_section(plan, step, which, style),
       ledger_section(plan, style),
+      traffic_section(plan, style),
+      advice_section(plan, style),
       flops_section(plan, style),
       closed_form_section(plan, style),
       evidence_section(plan, style),

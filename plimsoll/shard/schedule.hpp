@@ -13,6 +13,13 @@
 // Under activation checkpointing forward_begins / forward_ends come again inside backward; the schedule
 // sees that by itself. Missing events are allowed where a module is not used.
 //
+// [Note: where an engine hears of them] No node is added to the graph, so the calculated run needs none:
+//   forward_begins, forward_ends   around the call of the unit's forward (training: gradients enabled)
+//   backward_begins                a tensor hook on each result of the unit that needs a gradient
+//   gradients_complete             post-accumulate hooks on the unit's trainable parameters, counted
+//   backward_passed                a tensor hook on each input of the unit that needs a gradient
+//   backward_ends                  a callback queued with the engine, or after backward() returns
+//
 // [Note: what the actions mean]
 //   kGather        stage 3: allocate the unit's storage, start the gather [Note: gather in place]
 //   kWait          stage 3: wait for that gather; the parameters may be read from here on

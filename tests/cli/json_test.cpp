@@ -49,6 +49,9 @@ std::vector<Arguments> jobs() {
           {kMiniGpt, "--checkpoint", "block", "--dropout", "0.1", "--attention", "math"},
           {kMiniGpt, "--device", "h100-80g", "--batch", "4"},
           {kMiniGpt, "--device", "24GiB", "--reserve", "1GiB"},
+          {"llama-3-8b", "--ranks", "8", "--zero", "3", "--precision", "mixed"},
+          {kMiniGpt, "--ranks", "3", "--zero", "1", "--accumulate", "2", "--no-sync"},
+          {kMiniGpt, "--ranks", "4", "--snapshot"},
           {"cnn:norm=batch,bias=off,pool=last", "--batch", "4"}};
 }
 

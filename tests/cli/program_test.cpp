@@ -44,7 +44,8 @@ std::set<std::string> job_options_and(std::set<std::string> more) {
                "--loss-dtype", "--optimizer",    "--optimizer-impl", "--attention", "--checkpoint",
                "--dropout",    "--hold-logits",  "--targets",        "--semantics", "--backend",
                "--threads",    "--mode",         "--ranks",          "--zero",      "--device",
-               "--reserve",    "--master-dtype", "--grad-dtype",     "--context",   "--kv-dtype"});
+               "--reserve",    "--master-dtype", "--grad-dtype",     "--context",   "--kv-dtype",
+               "--prefetch",   "--reshard-root", "--no-sync",        "--snapshot"});
   return more;
 }
 

@@ -1,6 +1,5 @@
 // What holds for every sharded calculated run: 500 random jobs at every stage.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -63,13 +62,22 @@ std::int64_t of(const timeline::BytesByTag& bytes, Tag tag) {
   return bytes[static_cast<std::size_t>(tag)];
 }
 
-// Follows gathered units: how many at once, and whether an operation of a layer ever allocates or
-// frees while its layer is not gathered.
+// Follows gathered units: how many at once, and whether an operation that reads a layer's parameter
+// ever allocates, forward or backward, while the layer is not gathered.
 class GatherWatch final : public timeline::Sink {
  public:
   GatherWatch(const network::Network& network, std::int32_t ranks)
-      : network_(network), units_(plan::units_of(network, ranks)) {
+      : units_(plan::units_of(network, ranks)) {
     first_unit_ = plan::operation_id(network.operations.size() + network.parameters.size());
+    std::map<network::ValueId, std::int32_t> layer_of;
+    for (const network::Parameter& p : network.parameters) layer_of[p.value] = p.unit;
+    for (const network::Operation& op : network.operations) {
+      std::int32_t layer = -1;
+      for (network::ValueId v : op.inputs) {
+        if (layer_of.count(v) > 0) layer = std::max(layer, layer_of[v]);
+      }
+      reads_.push_back(layer);
+    }
   }
 
   void begin_phase(timeline::PhaseKey key) override { phase_ = key.phase; }
@@ -102,12 +110,10 @@ class GatherWatch final : public timeline::Sink {
   void complain(const std::string& what) {
     if (problem_.empty()) problem_ = what;
   }
-  // The root's operations include the loss, which reads no parameter: layers alone are looked at.
   void require(timeline::OperationId operation) {
-    if (operation == 0 || operation > network_.operations.size()) return;
-    const network::Operation& op = network_.operations[operation - 1];
-    const std::int32_t layer = network_.label_units[op.label];
-    if (layer < 0 || units_.layouts[static_cast<std::size_t>(layer)].elements() == 0) return;
+    if (operation == 0 || operation > reads_.size()) return;
+    const std::int32_t layer = reads_[operation - 1];
+    if (layer < 0) return;
     for (const auto& [block, unit] : gathered_) {
       if (unit == static_cast<std::size_t>(layer)) return;
     }
@@ -115,8 +121,8 @@ class GatherWatch final : public timeline::Sink {
         fmt::format("operation {} allocates while layer {} is not gathered", operation, layer));
   }
 
-  const network::Network& network_;
   plan::NetworkUnits units_;
+  std::vector<std::int32_t> reads_;  // by operation: the layer whose parameter it reads, or -1
   timeline::OperationId first_unit_ = 0;
   std::unordered_map<timeline::BlockId, std::size_t> gathered_;
   Phase phase_ = Phase::kModel;

@@ -31,6 +31,7 @@ class Runner::Backend {
         recipe_(job.recipe()),
         values_(network.values) {
     if (options.meter != nullptr) names_ = plan::operation_names(network);
+    check(!job.sharded(), "a run of one rank is asked to shard");
     begin_phase({Phase::kModel, 0, 0});
     at::manual_seed(options.seed);
     allocate();
@@ -104,6 +105,8 @@ class Runner::Backend {
   }
 
   void optimizer_step() { optimizer_->step(); }
+
+  void finish_backward() {}  // one rank has nothing to reduce
 
   const Network& network() const { return network_; }
   const Values& values() const { return values_; }
