@@ -73,8 +73,10 @@ class GatherWatch final : public timeline::Sink {
     for (const network::Parameter& p : network.parameters) layer_of[p.value] = p.unit;
     for (const network::Operation& op : network.operations) {
       std::int32_t layer = -1;
+      // A composite of several nodes, of which only the last of forward reads the weight.
+      const bool composite = op.kind == network::OpKind::kRmsNorm;
       for (network::ValueId v : op.inputs) {
-        if (layer_of.count(v) > 0) layer = std::max(layer, layer_of[v]);
+        if (!composite && layer_of.count(v) > 0) layer = std::max(layer, layer_of[v]);
       }
       reads_.push_back(layer);
     }
