@@ -75,6 +75,12 @@ NetworkUnits units_of(const Network& network, std::int32_t ranks) {
   return result;
 }
 
+std::vector<std::string> unit_names(const Network& network) {
+  std::vector<std::string> names = layer_names(network);
+  names.emplace_back("root");
+  return names;
+}
+
 std::vector<shard::UnitTraits> traits_of(const NetworkUnits& units) {
   std::vector<shard::UnitTraits> traits;
   for (std::size_t u = 0; u < units.layouts.size(); ++u) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "plimsoll/network/network.hpp"
@@ -18,6 +19,8 @@ struct NetworkUnits {
   std::vector<shard::UnitLayout> layouts;    // by unit, at the number of ranks asked for
 };
 NetworkUnits units_of(const network::Network& network, std::int32_t ranks);
+// "blocks.0", ..., "root", by unit.
+std::vector<std::string> unit_names(const network::Network& network);
 
 std::vector<shard::UnitTraits> traits_of(const NetworkUnits& units);
 // Layers in the order in which forward runs them.

@@ -255,10 +255,8 @@ void ShardWalk::carry_out(const Action& action) {
 }
 
 std::vector<std::string> unit_operation_names(const network::Network& network) {
-  std::vector<std::string> names;
-  for (const shard::Unit& unit : units_of(network, 1).units.units) {
-    names.push_back(fmt::format("unit {}", unit.name));
-  }
+  std::vector<std::string> names = unit_names(network);
+  for (std::string& name : names) name = fmt::format("unit {}", name);
   return names;
 }
 
