@@ -28,12 +28,10 @@ Result<std::string> read_model_type(const json& config, const std::string& where
 
 tl::unexpected<Error> unknown_model_type(const std::string& model_type, const std::string& where) {
   const std::string near = nearest_name(model_type.substr(0, 64), known_model_types());
-  return fail(
-      json_where(where, "/model_type"),
-      fmt::format(
-          "{} is not known, expected one of the {} model types that `plimsoll doctor` lists",
-          json_value_text(model_type), known_model_types().size()),
-      near.empty() ? "" : "nearest name: " + near);
+  return fail(json_where(where, "/model_type"),
+              fmt::format("{} is not known, expected a model type that `plimsoll doctor` lists",
+                          json_value_text(model_type)),
+              near.empty() ? "" : "nearest name: " + near);
 }
 
 // The text part of a multimodal config, or null.

@@ -126,6 +126,14 @@ std::int64_t ConfigReader::layers(std::string_view key) {
   return 1;
 }
 
+std::int64_t ConfigReader::scaled(std::int64_t size, std::string_view key) {
+  constexpr double kLargestSize = 9007199254740992;  // 2^53
+  const double product = positive(key) * static_cast<double>(size);
+  if (product <= kLargestSize) return std::max<std::int64_t>(1, static_cast<std::int64_t>(product));
+  refuse_key(key, fmt::format("times {} is {}, expected at most 2^53", size, product));
+  return 1;
+}
+
 std::vector<std::string> ConfigReader::texts(std::string_view key, std::int64_t length) {
   const auto wanted = static_cast<std::size_t>(length);
   const json* list = complete(key);

@@ -35,6 +35,9 @@ class ConfigReader {
   std::int64_t count(std::string_view key);   // 0 is allowed; not noted
   std::int64_t layers(std::string_view key);  // a size of at most kMostDerivedLayers
 
+  // A size times a factor under `key`, without its fraction and at least 1.
+  std::int64_t scaled(std::int64_t size, std::string_view key);
+
   // Lists. texts: one entry for each of `length` layers; more are ignored.
   std::vector<std::string> texts(std::string_view key, std::int64_t length);
   std::vector<std::int64_t> sizes(std::string_view key);

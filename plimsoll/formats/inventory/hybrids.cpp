@@ -188,8 +188,7 @@ std::int64_t lfm2_inner(ConfigReader& reader) {
   if (!reader.flag("block_auto_adjust_ff_dim")) return given;
   std::int64_t inner = checked_mul(2, given) / 3;
   if (!reader.has("block_ffn_dim_multiplier")) return inner;
-  inner = static_cast<std::int64_t>(reader.positive("block_ffn_dim_multiplier") *
-                                    static_cast<double>(inner));
+  inner = reader.scaled(std::max<std::int64_t>(1, inner), "block_ffn_dim_multiplier");
   const std::int64_t multiple = reader.size("block_multiple_of");
   return checked_mul(multiple, checked_add(inner, multiple - 1) / multiple);
 }

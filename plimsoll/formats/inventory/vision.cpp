@@ -136,14 +136,14 @@ struct Swin {
   std::vector<std::int64_t> depths;
   std::vector<std::int64_t> heads;
   std::int64_t window = 1;
-  double mlp_ratio = 4;
   bool bias = true;
 };
 
-void swin_block(InventoryBuilder& g, const Swin& s, std::int64_t width, std::int64_t heads) {
+void swin_block(ConfigReader& reader, InventoryBuilder& g, const Swin& s, std::int64_t width,
+                std::int64_t heads) {
   const std::int64_t offsets = checked_mul(2, s.window) - 1;
   const std::int64_t area = checked_mul(s.window, s.window);
-  const auto inner = static_cast<std::int64_t>(s.mlp_ratio * static_cast<double>(width));
+  const std::int64_t inner = reader.scaled(width, "mlp_ratio");
   g.role(ParameterRole::kAttention);
   g.linear("attention.q_proj", width, width, s.bias);
   g.linear("attention.k_proj", width, width, s.bias);
@@ -155,17 +155,16 @@ void swin_block(InventoryBuilder& g, const Swin& s, std::int64_t width, std::int
   g.norm("layernorm_before", width, true);
   g.norm("layernorm_after", width, true);
   g.role(ParameterRole::kMlp);
-  g.linear("mlp.fc1", std::max<std::int64_t>(1, inner), width, true);
-  g.linear("mlp.fc2", width, std::max<std::int64_t>(1, inner), true);
+  g.linear("mlp.fc1", inner, width, true);
+  g.linear("mlp.fc2", width, inner, true);
 }
 
 Swin read_swin(ConfigReader& reader) {
   Swin s{reader.sizes("depths"), reader.sizes("num_heads"), reader.size("window_size"),
-         reader.positive("mlp_ratio"), reader.flag("qkv_bias")};
+         reader.flag("qkv_bias")};
   std::int64_t blocks = 0;
   for (const std::int64_t depth : s.depths) blocks = checked_add(blocks, depth);
-  if (s.depths.size() != s.heads.size() || s.depths.size() > 8 || blocks > kMostDerivedLayers ||
-      s.mlp_ratio > 1e6) {
+  if (s.depths.size() != s.heads.size() || s.depths.size() > 8 || blocks > kMostDerivedLayers) {
     reader.refuse_key("depths", "expected at most 8 stages, and as many entries in num_heads");
     s.depths.assign(1, 1);
     s.heads.assign(1, 1);
@@ -190,7 +189,7 @@ void swin(ConfigReader& reader, InventoryBuilder& g) {
   for (std::size_t i = 0; i < s.depths.size(); ++i) {
     for (std::int64_t j = 0; j < s.depths[i]; ++j) {
       g.enter(fmt::format("swin.encoder.layers.{}.blocks.{}.", i, j), j);
-      swin_block(g, s, width, s.heads[i]);
+      swin_block(reader, g, s, width, s.heads[i]);
     }
     if (i + 1 == s.depths.size()) break;
     g.enter(fmt::format("swin.encoder.layers.{}.downsample.", i));
@@ -213,9 +212,7 @@ std::int64_t patches_of(ConfigReader& reader, std::int64_t patch) {
 }
 
 void dinov2_mlp(ConfigReader& reader, InventoryBuilder& g, std::int64_t width) {
-  const double ratio = reader.positive("mlp_ratio");
-  const double exact = ratio < 1e6 ? ratio * static_cast<double>(width) : 1;
-  auto inner = std::max<std::int64_t>(1, static_cast<std::int64_t>(exact));
+  std::int64_t inner = reader.scaled(width, "mlp_ratio");
   g.role(ParameterRole::kMlp);
   if (!reader.flag("use_swiglu_ffn")) {
     g.linear("mlp.fc1", inner, width, true);
@@ -223,7 +220,7 @@ void dinov2_mlp(ConfigReader& reader, InventoryBuilder& g, std::int64_t width) {
     return;
   }
   // Two thirds of it, rounded up to a multiple of 8.
-  inner = (inner * 2 / 3 + 7) / 8 * 8;
+  inner = (2 * inner / 3 + 7) / 8 * 8;
   g.linear("mlp.gate_proj", inner, width, true);
   g.linear("mlp.up_proj", inner, width, true);
   g.linear("mlp.down_proj", width, inner, true);
