@@ -1,4 +1,4 @@
-// Calculated against measured, event by event: fixed jobs that cover every option.
+// Calculated against measured and dry-run, event by event: fixed jobs that cover every option.
 #include <doctest/doctest.h>
 
 #include "plimsoll/formats/inline_model.hpp"
@@ -37,9 +37,17 @@ plan::Job job_of(std::int64_t batch, std::int64_t sequence) {
   return job;
 }
 
+void check_both_runs(const network::NetworkSpec& spec, const plan::Job& job,
+                     std::int32_t steps = 2) {
+  const network::Network net = network::build_network(spec, job.build_options());
+  constexpr auto kDepth = timeline::Depth::kEvents;
+  CHECK(tests::text_of(tests::calculated_against(net, job, at::kCPU, kDepth, steps)) == "equal");
+  CHECK(tests::text_of(tests::calculated_against(net, job, at::kMeta, kDepth, steps)) == "equal");
+}
+
 }  // namespace
 
-TEST_CASE("calculated = measured: precisions, batches, both families") {
+TEST_CASE("calculated = dry-run = measured: precisions, batches, both families") {
   tests::prepare_library();
   for (auto precision : {plan::Precision::kFp32, plan::Precision::kBf16, plan::Precision::kFp64,
                          plan::Precision::kMixed}) {
@@ -58,7 +66,7 @@ TEST_CASE("calculated = measured: precisions, batches, both families") {
             CAPTURE(llama);
             CAPTURE(math);
             CAPTURE(network::name(checkpoint));
-            CHECK(tests::text_of(tests::calculated_against(spec, job, at::kCPU)) == "equal");
+            check_both_runs(spec, job);
           }
         }
       }
@@ -66,7 +74,7 @@ TEST_CASE("calculated = measured: precisions, batches, both families") {
   }
 }
 
-TEST_CASE("calculated = measured: optimizers and their implementations") {
+TEST_CASE("calculated = dry-run = measured: optimizers and their implementations") {
   tests::prepare_library();
   using plan::Optimizer;
   using plan::OptimizerImpl;
@@ -88,15 +96,16 @@ TEST_CASE("calculated = measured: optimizers and their implementations") {
           CAPTURE(plan::name(optimizer));
           CAPTURE(accumulate);
           CAPTURE(plan::name(precision));
-          CHECK(tests::text_of(tests::calculated_against(spec, job, at::kCPU,
-                                                         timeline::Depth::kEvents, 3)) == "equal");
+          check_both_runs(spec, job, 3);
         }
       }
     }
   }
 }
 
-TEST_CASE("calculated = measured: dropout, held logits, shared targets, loss dtype, semantics hf") {
+TEST_CASE(
+    "calculated = dry-run = measured: dropout, held logits, shared targets, loss dtype, semantics "
+    "hf") {
   tests::prepare_library();
   for (auto precision : {plan::Precision::kFp32, plan::Precision::kBf16}) {
     for (bool llama : {false, true}) {
@@ -108,28 +117,25 @@ TEST_CASE("calculated = measured: dropout, held logits, shared targets, loss dty
         CAPTURE(plan::name(precision));
         CAPTURE(llama);
         CAPTURE(network::name(checkpoint));
-        const auto compare = [&](const plan::Job& variant) {
-          return tests::text_of(tests::calculated_against(spec, variant, at::kCPU));
-        };
         plan::Job variant = job;
         variant.dropout = 0.1;
-        CHECK(compare(variant) == "equal");
+        check_both_runs(spec, variant);
         variant = job;
         variant.hold_logits = true;
-        CHECK(compare(variant) == "equal");
+        check_both_runs(spec, variant);
         variant = job;
         variant.shared_targets = true;
-        CHECK(compare(variant) == "equal");
+        check_both_runs(spec, variant);
         variant = job;
         variant.loss_dtype = network::DType::kFloat32;
-        CHECK(compare(variant) == "equal");
+        check_both_runs(spec, variant);
         variant = job;
         variant.token_first = true;
-        CHECK(compare(variant) == "equal");
+        check_both_runs(spec, variant);
         if (!llama) continue;
         variant = job;
         variant.semantics = network::Semantics::kHuggingFace;
-        CHECK(compare(variant) == "equal");
+        check_both_runs(spec, variant);
       }
     }
   }

@@ -1,5 +1,5 @@
 // Whole random jobs, calculated against measured: every event of two steps.
-#include "tests/differential/random_jobs.hpp"
+#include "tests/property/random_jobs.hpp"
 
 #include <cstdlib>
 
@@ -23,15 +23,20 @@ struct Seeds {
   }
 };
 
+test::RandomJob random_job(std::uint64_t seed) {
+  test::Dice dice(seed);
+  return test::random_job(dice, test::RunsOn::kCpu);
+}
+
 }  // namespace
 
 TEST_CASE("300 random jobs: calculated = measured, every event of two steps") {
   tests::prepare_library();
   const Seeds seeds;
   for (std::uint64_t seed = seeds.first; seed < seeds.last; ++seed) {
-    const tests::RandomJob random = tests::random_job(seed);
+    const test::RandomJob random = random_job(seed);
     CAPTURE(seed);
-    CAPTURE(tests::describe(random));
+    CAPTURE(test::to_text(random));
     CHECK(tests::text_of(tests::calculated_against(random.spec, random.job, at::kCPU)) == "equal");
   }
 }
@@ -40,9 +45,9 @@ TEST_CASE("300 random jobs: calculated = dry-run, every event of two steps") {
   tests::prepare_library();
   const Seeds seeds;
   for (std::uint64_t seed = seeds.first; seed < seeds.last; ++seed) {
-    const tests::RandomJob random = tests::random_job(seed);
+    const test::RandomJob random = random_job(seed);
     CAPTURE(seed);
-    CAPTURE(tests::describe(random));
+    CAPTURE(test::to_text(random));
     CHECK(tests::text_of(tests::calculated_against(random.spec, random.job, at::kMeta)) == "equal");
   }
 }

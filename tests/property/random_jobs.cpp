@@ -50,7 +50,7 @@ void shape_like_gpt(network::NetworkSpec& spec, Dice& dice) {
   spec.width = spec.heads * spec.head_dim;
 }
 
-plan::Job random_job(const network::NetworkSpec& spec, Dice& dice) {
+plan::Job random_choices(const network::NetworkSpec& spec, Dice& dice) {
   using plan::Optimizer;
   using plan::OptimizerImpl;
   using plan::Precision;
@@ -145,19 +145,27 @@ std::string to_text(const RandomJob& random) {
       name(j.backend), j.threads, j.hold_logits, j.shared_targets, j.token_first);
 }
 
-void for_each_random_job(int count, const std::function<void(const RandomJob&)>& check) {
-  Dice dice(kSeed);
-  std::set<std::string> covered;
-  int accepted = 0;
-  while (accepted < count) {
+RandomJob random_job(Dice& dice, RunsOn runs_on) {
+  while (true) {
     RandomJob random;
     random.spec = random_spec(dice);
     REQUIRE(network::validate(random.spec));
-    random.job = random_job(random.spec, dice);
-    if (!plan::validate(random.job, random.spec)) continue;
-    ++accepted;
+    random.job = random_choices(random.spec, dice);
+    if (runs_on == RunsOn::kCpu) {
+      random.job.backend = network::Backend::kCpu;
+      random.job.threads = 1;
+    }
+    if (plan::validate(random.job, random.spec)) return random;
+  }
+}
+
+void for_each_random_job(int count, const std::function<void(const RandomJob&)>& check) {
+  Dice dice(kSeed);
+  std::set<std::string> covered;
+  for (int i = 1; i <= count; ++i) {
+    const RandomJob random = random_job(dice, RunsOn::kPlanOnly);
     note(covered, random);
-    INFO(accepted, ": ", to_text(random));
+    INFO(i, ": ", to_text(random));
     check(random);
   }
   CHECK(covered.size() == kOptions);

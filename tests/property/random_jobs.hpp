@@ -23,6 +23,12 @@ struct RandomJob {
 // All fields that decide a run, for messages.
 std::string to_text(const RandomJob& random);
 
+// Where a job can be run, beside being planned.
+enum class RunsOn { kPlanOnly, kCpu };
+
+// A valid job, the same for the same dice. kCpu: one that this engine runs at one thread.
+RandomJob random_job(Dice& dice, RunsOn runs_on);
+
 // A valid spec of any family, with odd sizes and sizes of 1.
 network::NetworkSpec random_spec(Dice& dice);
 

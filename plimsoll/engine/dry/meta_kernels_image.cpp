@@ -7,7 +7,7 @@
 //   unfolded: one matrix product with the image unfolded into its windows. Always taken when oneDNN
 //             is switched off.
 // oneDNN decides by itself how many channels a block has. Its copies were compared for kernels of
-// 3 x 3 with stride 1; for others they are an estimate. Grouped, dilated and transposed
+// 3 x 3 with stride 1 on images of at least 3 x 3; for others they are an estimate. Grouped, dilated and transposed
 // convolutions have results only.
 // Letters: B batch, C channels in, O channels out.
 #include <ATen/native/ConvUtils.h>
@@ -172,6 +172,7 @@ Tensor blocked_image_gradient(const Tensor& x, const Copies& copies) {
   return at::empty_like(x, at::MemoryFormat::Contiguous);
 }
 
+// One kernel computes both, also when only the bias learns.
 void blocked_weight_gradients(const Tensor& gradient, const Tensor& weight, const Copies& copies,
                               bool bias, Three& out) {
   Tensor weight_copy, bias_copy;
@@ -208,7 +209,9 @@ Three convolution_backward(const Tensor& gradient, const Tensor& x, const Tensor
       return unfolded_gradients(gradient, x, weight, copies, needed);
     case Way::kBlocked:
       if (needed[0]) std::get<0>(out) = blocked_image_gradient(x, copies);
-      if (needed[1]) blocked_weight_gradients(gradient, weight, copies, needed[2], out);
+      if (needed[1] || needed[2]) {
+        blocked_weight_gradients(gradient, weight, copies, needed[2], out);
+      }
       break;
   }
   return out;

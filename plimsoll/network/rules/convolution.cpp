@@ -3,8 +3,8 @@
 //            blocks of 8 (AVX2; processors with wider units use other blocks) and copies results back.
 //   unfolded: the rest. One matrix product with the image unfolded into 9 values per pixel.
 // Compared event by event with libtorch 2.13, one thread, on 3,700 shapes with sides from 3 on. Not
-// modelled: sides 1 and 2, whose weight gradient oneDNN computes by other means, and the sums that
-// more threads keep of it.
+// modelled: sides 1 and 2, whose weight gradient oneDNN computes by other means (validate() refuses
+// such networks), and the sums that more threads keep of it.
 #include "plimsoll/network/rules/convolution.hpp"
 
 #include "plimsoll/network/rules/kernels.hpp"
@@ -108,8 +108,10 @@ void blocked_image_gradient(Autograd& a, const Copies& copies, const Tensor& x, 
   out = a.empty(x.shape(), x.dtype());
 }
 
-void blocked_weight_gradients(Autograd& a, const Node& node, const Copies& copies, const Tensor& w,
-                              Gradients& out) {
+// One kernel computes both: a bias that learns beside a frozen weight pays for the weight's gradient,
+// which is handed back for the node to drop.
+Tensor blocked_weight_gradients(Autograd& a, const Node& node, const Copies& copies,
+                                const Tensor& w, Gradients& out) {
   Tensor weight;
   Tensor bias;
   {
@@ -123,7 +125,9 @@ void blocked_weight_gradients(Autograd& a, const Node& node, const Copies& copie
     }
   }
   if (node.wants(2)) out[2] = a.empty({w.size(0)}, w.dtype());
-  out[1] = a.empty(w.shape(), w.dtype());
+  const Tensor gradient = a.empty(w.shape(), w.dtype());
+  if (node.wants(1)) out[1] = gradient;
+  return gradient;
 }
 
 void unfolded_gradients(Autograd& a, const Node& node, const Copies& copies, const Tensor& x,
@@ -158,7 +162,8 @@ void conv2d_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Copies copies(a, x, w);
   if (!copies.blocked()) return unfolded_gradients(a, node, copies, x, w, in[0], out);
   if (node.wants(0)) blocked_image_gradient(a, copies, x, out[0]);
-  if (node.wants(1)) blocked_weight_gradients(a, node, copies, w, out);
+  Tensor unused;
+  if (node.wants(1) || node.wants(2)) unused = blocked_weight_gradients(a, node, copies, w, out);
 }
 
 Tensor convolve(Autograd& a, const Tensor& x, const Tensor& weight, bool has_bias) {

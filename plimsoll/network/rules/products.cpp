@@ -185,14 +185,15 @@ bool rows_are_uniform(const Tensor& t) {
   return true;
 }
 
-// at::matmul of x [..., in] and a matrix [in, out]: one large product, unless the matrix is frozen
-// and merging x's rows would copy them; then a batched product with the matrix expanded.
-Tensor matmul_matrix(Autograd& a, const Tensor& x, const Tensor& matrix) {
+// at::matmul of x [..., in] and w^T of w [out, in]: one large product, unless w is frozen and merging
+// x's rows would copy them; then a batched product with w^T expanded. A view of a learning w counts
+// as learning even where gradients are switched off, as inside a kept linear.
+Tensor matmul_transposed(Autograd& a, const Tensor& x, const Tensor& w) {
+  const Tensor matrix = transpose(a, w, 0, 1);
   if (x.rank() == 2) return mm(a, x, matrix);
   Dims out_shape = x.shape();
   out_shape[out_shape.size() - 1] = matrix.size(1);
-  const bool matrix_learns = a.grad_mode && matrix.needs_grad();
-  if (matrix_learns || x.elements() == 0 || rows_are_uniform(x)) {
+  if (w.needs_grad() || x.elements() == 0 || rows_are_uniform(x)) {
     return unsafe_view(a, mm(a, reshape(a, x, {-1, x.shape().back()}), matrix), out_shape);
   }
   check(x.rank() == 3, "a batched product of more than three dimensions");
@@ -212,14 +213,14 @@ void add_bias_backward(Autograd&, Node& node, Gradients& in, Gradients& out) {
 }  // namespace
 
 Tensor linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& bias) {
-  if (!bias) return matmul_matrix(a, x, transpose(a, w, 0, 1));
+  if (!bias) return matmul_transposed(a, x, w);
   if (x.rank() == 2) return addmm(a, bias, x, transpose(a, w, 0, 1));
   if (x.rank() == 3 && x.contiguous()) {
     const Tensor rows = reshape(a, x, {-1, x.shape().back()});
     const Tensor product = addmm(a, bias, rows, transpose(a, w, 0, 1));
     return view(a, product, {x.size(0), x.size(1), w.size(0)});
   }
-  Tensor out = matmul_matrix(a, x, transpose(a, w, 0, 1));
+  Tensor out = matmul_transposed(a, x, w);
   const Ref<Node> node = a.record("AddBias", add_bias_backward, {&out, &bias});  // in place
   return a.attach(node, out);
 }
