@@ -43,7 +43,15 @@ void PeakSink::retag(BlockId, std::int64_t bytes, Tag from, Tag to) {
   at(alive_, to) += bytes;
 }
 
+// Twice as much as before, like the vector itself, so that it is rarely called for.
+void Recorder::make_room(std::size_t events) {
+  std::vector<Event>& all = timeline_.events;
+  const std::size_t needed = all.size() + events + alive_;
+  if (needed > all.capacity()) all.reserve(std::max(needed, 2 * all.capacity()));
+}
+
 void Recorder::begin_phase(PhaseKey key) {
+  make_room(1);
   Event event;
   event.kind = EventKind::kBeginPhase;
   event.phase = key;
@@ -51,20 +59,25 @@ void Recorder::begin_phase(PhaseKey key) {
 }
 
 void Recorder::end_phase() {
+  make_room(1);
   Event event;
   event.kind = EventKind::kEndPhase;
   timeline_.events.push_back(event);
 }
 
 void Recorder::allocate(BlockId block, std::int64_t bytes, Tag tag, OperationId operation) {
+  make_room(2);
+  ++alive_;
   timeline_.events.push_back({bytes, block, operation, EventKind::kAllocate, tag, tag, {}});
 }
 
 void Recorder::release(BlockId block, std::int64_t bytes, Tag tag, OperationId operation) {
+  if (alive_ > 0) --alive_;  // a block may be older than the recording
   timeline_.events.push_back({bytes, block, operation, EventKind::kRelease, tag, tag, {}});
 }
 
 void Recorder::retag(BlockId block, std::int64_t bytes, Tag from, Tag to) {
+  make_room(1);
   timeline_.events.push_back({bytes, block, 0, EventKind::kRetag, from, to, {}});
 }
 

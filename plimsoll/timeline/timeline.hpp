@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -77,7 +78,8 @@ class PeakSink final : public Sink {
   Peak* step_peak_ = nullptr;  // of the open phase's step, null between phases
 };
 
-// Keeps every event.
+// Keeps every event. Only allocations and borders of phases ask for memory: releases happen inside
+// destructors, where a failure would end the process, so each allocation makes room for its release.
 class Recorder final : public Sink {
  public:
   void begin_phase(PhaseKey key) override;
@@ -89,7 +91,10 @@ class Recorder final : public Sink {
   Timeline& timeline() { return timeline_; }
 
  private:
+  void make_room(std::size_t events);
+
   Timeline timeline_;
+  std::size_t alive_ = 0;  // blocks whose release is yet to come
 };
 
 // Pushes a recorded timeline into a sink.

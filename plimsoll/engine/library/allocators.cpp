@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <numeric>
 #include <utility>
@@ -18,7 +20,11 @@ using timeline::Tag;
 constexpr auto kTags = static_cast<std::size_t>(Tag::kCount);
 
 // Constant-initialised and never destroyed: tensors die after static destructors, too.
-constinit std::atomic<AllocationListener*> listener{nullptr};
+//
+// The lock makes an event and its figures one step: who holds it sees figures that contain exactly
+// the events reported so far. It guards the writes below; the counters alone may be read without it.
+constinit std::mutex events;
+constinit AllocationListener* listener = nullptr;
 constinit std::atomic<std::uint64_t> block_count{0};
 constinit std::array<std::atomic<std::int64_t>, kTags> bytes_alive{};
 constinit thread_local Tag current_tag = Tag::kActivations;
@@ -30,21 +36,19 @@ void add_alive(Tag tag, std::int64_t bytes) {
 
 Block open_block(std::size_t bytes, bool seen) {
   if (!seen) return {0, static_cast<std::int64_t>(bytes), current_tag, false};
+  const std::lock_guard lock(events);
   const Block block{block_count.fetch_add(1, std::memory_order_relaxed),
                     static_cast<std::int64_t>(bytes), current_tag, true};
   add_alive(block.tag, block.bytes);
-  if (AllocationListener* hears = listener.load(std::memory_order_acquire)) {
-    hears->on_allocate(block);
-  }
+  if (listener != nullptr) listener->on_allocate(block);
   return block;
 }
 
 void close_block(const Block& block) {
   if (!block.seen) return;
+  const std::lock_guard lock(events);
   add_alive(block.tag, -block.bytes);
-  if (AllocationListener* hears = listener.load(std::memory_order_acquire)) {
-    hears->on_release(block);
-  }
+  if (listener != nullptr) listener->on_release(block);
 }
 
 // [Note: Header]
@@ -125,9 +129,11 @@ bool install() {
 
 }  // namespace
 
-void set_allocation_listener(AllocationListener* next) {
-  listener.store(next, std::memory_order_release);
-}
+AllocationLock::AllocationLock() { events.lock(); }
+
+AllocationLock::~AllocationLock() { events.unlock(); }
+
+void AllocationLock::set_listener(AllocationListener* next) { listener = next; }
 
 timeline::BytesByTag live_bytes() {
   timeline::BytesByTag bytes{};
@@ -148,13 +154,12 @@ const Block* block_of(const at::Tensor& tensor) { return mutable_block_of(tensor
 bool retag(const at::Tensor& tensor, Tag tag) {
   Block* block = mutable_block_of(tensor);
   if (block == nullptr || !block->seen) return false;
+  const std::lock_guard lock(events);
   const Tag from = std::exchange(block->tag, tag);
   if (from == tag) return true;
   add_alive(from, -block->bytes);
   add_alive(tag, block->bytes);
-  if (AllocationListener* hears = listener.load(std::memory_order_acquire)) {
-    hears->on_retag(*block, from);
-  }
+  if (listener != nullptr) listener->on_retag(*block, from);
   return true;
 }
 

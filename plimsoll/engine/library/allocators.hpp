@@ -26,8 +26,8 @@ struct Block {
   bool seen;  // false: made in an UnseenScope
 };
 
-// Hears of blocks. Called on the thread that allocates or releases, possibly on several at once,
-// and inside destructors: nothing may be thrown, and no tensor may be made or dropped.
+// Hears of blocks. Called on the thread that allocates or releases, one call at a time, and inside
+// destructors: nothing may be thrown, and no tensor may be made, dropped or retagged.
 class AllocationListener {
  public:
   virtual ~AllocationListener() = default;
@@ -38,11 +38,23 @@ class AllocationListener {
   virtual void on_retag(const Block& block, timeline::Tag from) noexcept = 0;
 };
 
-// The one listener of the process, or null. It must live for ever: another thread may be about to
-// call it. Without a listener a block costs a header of 64 bytes and two counters.
-void set_allocation_listener(AllocationListener* listener);
+// While it lives no thread makes, releases or retags a block, and the listener is not called: the
+// figures below contain exactly the events that the listener was told of. The holder may not make or
+// drop tensors. Does not nest.
+class AllocationLock {
+ public:
+  AllocationLock();
+  ~AllocationLock();
+  AllocationLock(const AllocationLock&) = delete;
+  AllocationLock& operator=(const AllocationLock&) = delete;
 
-// Bytes of all blocks alive in this process. While other threads allocate, a figure of the moment.
+  // The one listener of the process, or null. Without one a block costs a header of 64 bytes, the
+  // lock and two counters.
+  void set_listener(AllocationListener* listener);
+};
+
+// Bytes of all blocks alive in this process. Without the lock, and while other threads allocate, a
+// figure of the moment.
 timeline::BytesByTag live_bytes();
 std::int64_t total(const timeline::BytesByTag& bytes);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -41,10 +40,17 @@ class Names {
 
 }  // namespace
 
-// What one meter has recorded. All members are guarded by Broadcast's mutex.
+// What one meter has recorded. All members are guarded by AllocationLock.
 class Meter::Stream {
  public:
   explicit Stream(timeline::Sink* sink) : sink_(sink == nullptr ? &recorder_ : sink) {}
+
+  // Takes the figures at the start. Every later event must be pushed, and no earlier one.
+  void start() {
+    start_ = live_bytes();
+    first_block_ = next_block_id();
+    current_ = total(start_);
+  }
 
   // Runs `push`, which may throw: events arrive inside destructors, where that would end the
   // process. The first exception stops the stream and is kept for finish().
@@ -88,7 +94,7 @@ class Meter::Stream {
     phase_open_ = false;
   }
 
-  void adopt(const Block& block) noexcept {
+  void adopt(const Block& block) {
     if (block.id >= first_block_ || !adopted_.insert(block.id).second) return;
     start_[static_cast<std::size_t>(block.tag)] -= block.bytes;
     push([&](timeline::Sink& sink) {
@@ -112,9 +118,9 @@ class Meter::Stream {
     return timeline;
   }
 
-  timeline::BytesByTag start_ = live_bytes();
-  const std::uint64_t first_block_ = next_block_id();
-  std::int64_t current_ = total(start_);
+  timeline::BytesByTag start_{};
+  std::uint64_t first_block_ = 0;
+  std::int64_t current_ = 0;
   std::string label_;
   bool recording_ = true;
 
@@ -129,42 +135,40 @@ class Meter::Stream {
   std::exception_ptr failure_;
 };
 
-// Hands each event to all streams that record. One mutex: events are rare compared with work.
+// Hands each event to all streams that record. Its members are guarded by AllocationLock, which is
+// held while events arrive.
 class Meter::Broadcast final : public AllocationListener {
  public:
   static Broadcast& instance() {
-    static auto* broadcast = new Broadcast;  // never destroyed: a listener must live for ever
+    static auto* broadcast =
+        new Broadcast;  // never destroyed: tensors die after static destructors
     return *broadcast;
   }
 
   void on_allocate(const Block& block) noexcept override {
-    const std::lock_guard lock(mutex);
     for (Stream* stream : streams_) stream->allocate(block);
   }
   void on_release(const Block& block) noexcept override {
-    const std::lock_guard lock(mutex);
     for (Stream* stream : streams_) stream->release(block);
   }
   void on_retag(const Block& block, timeline::Tag from) noexcept override {
-    const std::lock_guard lock(mutex);
     for (Stream* stream : streams_) stream->retag(block, from);
   }
 
   void add(Stream* stream) {
-    const std::lock_guard lock(mutex);
+    AllocationLock lock;
     streams_.push_back(stream);
-    set_allocation_listener(this);
+    stream->start();
+    lock.set_listener(this);
   }
 
   void remove(Stream* stream) {
-    const std::lock_guard lock(mutex);
+    AllocationLock lock;
     std::erase(streams_, stream);
-    if (streams_.empty()) set_allocation_listener(nullptr);
+    if (streams_.empty()) lock.set_listener(nullptr);
     stream->end_phase();
     stream->recording_ = false;
   }
-
-  std::mutex mutex;
 
  private:
   std::vector<Stream*> streams_;
@@ -172,9 +176,9 @@ class Meter::Broadcast final : public AllocationListener {
 
 namespace {
 
-template <class Mutex, class Action>
-auto locked(Mutex& mutex, Action&& action) {
-  const std::lock_guard lock(mutex);
+template <class Action>
+auto locked(Action&& action) {
+  const AllocationLock lock;
   return action();
 }
 
@@ -193,23 +197,23 @@ Meter::~Meter() {
 }
 
 void Meter::begin_phase(timeline::PhaseKey key) {
-  locked(Broadcast::instance().mutex, [&] {
+  locked([&] {
     if (stream_->recording_) stream_->begin_phase(key);
   });
 }
 
 void Meter::end_phase() {
-  locked(Broadcast::instance().mutex, [&] { stream_->end_phase(); });
+  locked([&] { stream_->end_phase(); });
 }
 
 void Meter::operation(std::string_view label) {
-  locked(Broadcast::instance().mutex, [&] { stream_->label_ = label; });
+  locked([&] { stream_->label_ = label; });
 }
 
 void Meter::adopt(const at::Tensor& tensor, timeline::Tag tag) {
   const Block* block = block_of(tensor);
   if (block == nullptr || !block->seen) return;
-  locked(Broadcast::instance().mutex, [&] {
+  locked([&] {
     if (stream_->recording_) stream_->adopt(*block);
   });
   retag(tensor, tag);
@@ -218,11 +222,11 @@ void Meter::adopt(const at::Tensor& tensor, timeline::Tag tag) {
 std::int64_t Meter::start_bytes() const { return total(start_bytes_by_tag()); }
 
 timeline::BytesByTag Meter::start_bytes_by_tag() const {
-  return locked(Broadcast::instance().mutex, [&] { return stream_->start_; });
+  return locked([&] { return stream_->start_; });
 }
 
 std::int64_t Meter::current() const {
-  return locked(Broadcast::instance().mutex, [&] { return stream_->current_; });
+  return locked([&] { return stream_->current_; });
 }
 
 timeline::Timeline Meter::finish() {

@@ -22,19 +22,15 @@ void drop(Frame* frame) {
 
 Autograd::~Autograd() = default;
 
-// Graphs are long chains: nodes are destroyed from a list, not by recursion.
+// Graphs are long chains: nodes are destroyed from a list, not by recursion. The nodes themselves
+// are linked, since a destructor cannot ask for memory.
 void Autograd::destroy(Node* node) {
-  if (std::exchange(destroying_, true)) {
-    doomed_.push_back(node);
-    return;
-  }
-  while (node != nullptr) {
-    if (node->variable != nullptr) node->variable->accumulator = nullptr;
-    memory_.nodes.recycle(node);
-    node = nullptr;
-    if (doomed_.empty()) continue;
-    node = doomed_.back();
-    doomed_.pop_back();
+  node->next_doomed = std::exchange(doomed_, node);
+  if (std::exchange(destroying_, true)) return;
+  while (doomed_ != nullptr) {
+    Node* last = std::exchange(doomed_, doomed_->next_doomed);
+    if (last->variable != nullptr) last->variable->accumulator = nullptr;
+    memory_.nodes.recycle(last);
   }
   destroying_ = false;
 }

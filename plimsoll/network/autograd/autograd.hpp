@@ -136,7 +136,6 @@ class Autograd {
 
   // Tensors alive; 0 after a run in which nothing leaked.
   std::size_t tensors_alive() const { return memory_.tensors.alive(); }
-  std::size_t nodes_alive() const { return memory_.nodes.alive(); }
 
  private:
   friend void destroy(TensorImpl*);
@@ -180,7 +179,7 @@ class Autograd {
   timeline::Sink& sink_;
   AutogradMemory own_memory_;
   AutogradMemory& memory_;
-  std::vector<Node*> doomed_;
+  Node* doomed_ = nullptr;  // what destroy() has yet to destroy, the last one first
   bool destroying_ = false;
   std::vector<OpenFrame> frames_;
   std::vector<Ready> ready_;

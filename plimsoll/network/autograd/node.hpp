@@ -125,6 +125,8 @@ struct Node {
   std::uint8_t layouts = 0;  // of a product's operands
   AttentionSquare square;    // of a product inside attention, and of attention itself
 
+  Node* next_doomed = nullptr;  // in the list of those that are about to be destroyed
+
   // Scratch of a backward pass.
   bool visited = false;
   std::uint32_t pending = 0;
