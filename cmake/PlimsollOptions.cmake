@@ -11,6 +11,7 @@
 include_guard(GLOBAL)
 
 option(PLIMSOLL_ENGINE "Build what needs libtorch: engine, measure, train" ON)
+option(PLIMSOLL_INSTALL "Make rules for cmake --install" ${PROJECT_IS_TOP_LEVEL})
 option(PLIMSOLL_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(PLIMSOLL_WERROR "Treat warnings as errors" OFF)
 option(PLIMSOLL_FUZZ "Build fuzzers with libFuzzer (clang)" OFF)
@@ -122,6 +123,9 @@ function(plimsoll_add_library room)
   target_include_directories(${target} ${scope}
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
   target_link_libraries(${target} ${scope} ${arg_DEPENDS})
+  if(PLIMSOLL_INSTALL)
+    plimsoll_install_room(${target} ${room})
+  endif()
 endfunction()
 
 # plimsoll_add_executable(<name> SOURCES <file>... DEPENDS <target>...)
