@@ -28,6 +28,7 @@ ALLOWED = {
     "comm": {"base"},
     "engine": PLANNER | {"formats", "comm"},
     "report": PLANNER | {"formats"},
+    "study": PLANNER | {"engine", "report"},
 }
 ALLOWED["cli"] = set(ALLOWED)
 

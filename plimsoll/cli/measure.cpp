@@ -1,16 +1,21 @@
 // plimsoll measure MODEL: calculated, dry-run and measured figures, their differences and causes.
-#include "plimsoll/cli/measure.hpp"
-
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/cli/command.hpp"
 #include "plimsoll/cli/job_options.hpp"
+#include "plimsoll/cli/machine.hpp"
 #include "plimsoll/cli/values.hpp"
 #include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/report/parameters.hpp"
+#include "plimsoll/study/studies.hpp"
 
 namespace plimsoll::cli {
 namespace {
@@ -24,8 +29,9 @@ Result<std::optional<report::SweepAxis>> read_sweep(const Given& given) {
   return fail("--sweep", fmt::format("{}, expected seq or width", in_quotes(*text)));
 }
 
-Result<MeasureOptions> read_options(const Given& given) {
-  MeasureOptions options;
+Result<study::Options> read_options(const Given& given) {
+  study::Options options;
+  options.memory_available = this_machine().memory_available;
   options.fit_batch = given.has("--fit-batch");
   options.families = given.has("--families");
   const auto sweep = read_sweep(given);
@@ -47,7 +53,7 @@ Result<MeasureOptions> read_options(const Given& given) {
 // Asks the engine for one study and stores what it gives.
 class Studies {
  public:
-  Studies(report::Measurement& measurement, const MeasureOptions& options, Progress& progress)
+  Studies(report::Measurement& measurement, const study::Options& options, Progress& progress)
       : m_(measurement), options_(options), progress_(progress) {}
 
   template <class Study, class Target>
@@ -65,13 +71,13 @@ class Studies {
 
  private:
   report::Measurement& m_;
-  const MeasureOptions& options_;
+  const study::Options& options_;
   Progress& progress_;
   std::optional<Error> error_;
 };
 
 Result<report::Measurement> measure(network::NetworkSpec spec, plan::Job job,
-                                    const MeasureOptions& options) {
+                                    const study::Options& options) {
   report::Measurement m;
   const report::Parameters parameters = report::parameters_of(spec);
   m.parameters = parameters.count;
@@ -80,16 +86,26 @@ Result<report::Measurement> measure(network::NetworkSpec spec, plan::Job job,
   m.job = std::move(job);
   LinePrinter progress(STDERR_FILENO);
   Studies studies(m, options, progress);
-  studies.run(true, reconcile, m.reconciliation);
-  studies.run(options.fit_batch, measure_fit_batch, m.fit_batch);
-  studies.run(options.families, measure_families, m.families);
-  studies.run(options.sweep.has_value(), measure_sweep, m.sweep);
-  studies.run(options.bisect_bytes.has_value(), measure_bisect, m.bisect);
+  studies.run(true, study::reconcile, m.reconciliation);
+  studies.run(options.fit_batch, study::fit_batch, m.fit_batch);
+  studies.run(options.families, study::families, m.families);
+  studies.run(options.sweep.has_value(), study::sweep, m.sweep);
+  studies.run(options.bisect_bytes.has_value(), study::bisect, m.bisect);
   if (studies.error()) return tl::unexpected<Error>(*studies.error());
   return m;
 }
 
+// MKL ends the process, in words of its own, where the working directory is gone.
+Result<void> check_working_directory() {
+  std::error_code problem;
+  const std::filesystem::path here = std::filesystem::current_path(problem);
+  if (!here.empty()) return {};
+  return fail("measure", "the working directory cannot be found: " + problem.message(),
+              "it was probably removed; call plimsoll from another one", ExitCode::kEnvironment);
+}
+
 Result<Output> run(const Given& given, const TextStyle& style) {
+  if (auto ok = check_working_directory(); !ok) return tl::unexpected(ok.error());
   const auto spec = formats::load_model(given.positional);
   if (!spec) return tl::unexpected(spec.error());
   const auto job = make_job(given, *spec);

@@ -13,6 +13,7 @@
 
 #include "plimsoll/cli/arguments.hpp"
 #include "plimsoll/cli/help.hpp"
+#include "plimsoll/cli/values.hpp"
 #include "plimsoll/cli/version.hpp"
 
 namespace plimsoll::cli {
@@ -55,10 +56,25 @@ bool asks_for_help(const std::vector<std::string>& words) {
   return std::any_of(words.begin(), end, is_help);
 }
 
+// Nothing may stand behind the first `expected` words but another wish for help.
+Result<void> expect_no_more(const std::string& command, const std::vector<std::string>& words,
+                            std::size_t expected) {
+  for (std::size_t i = expected; i < words.size(); ++i) {
+    if (is_help(words[i])) continue;
+    return fail(command, fmt::format("unexpected argument {}, expected {}", in_quotes(words[i]),
+                                     expected == 0 ? "none" : "one command"));
+  }
+  return {};
+}
+
 Result<Output> help(const std::vector<std::string>& words, const TextStyle& style) {
-  if (words.empty() || is_help(words[0])) return Output{overview(style)};
+  if (words.empty() || is_help(words[0])) {
+    if (auto ok = expect_no_more("help", words, 0); !ok) return tl::unexpected(ok.error());
+    return Output{overview(style)};
+  }
   const Command* command = find_command(words[0]);
   if (command == nullptr) return unknown_command(words[0]);
+  if (auto ok = expect_no_more("help", words, 1); !ok) return tl::unexpected(ok.error());
   return Output{command_help(command->syntax, style)};
 }
 
@@ -101,7 +117,10 @@ Result<Output> dispatch(const std::vector<std::string>& arguments, const TextSty
   const std::string& word = arguments[0];
   const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
   if (word == "help" || is_help(word)) return help(rest, style);
-  if (word == "--version") return Output{fmt::format("plimsoll {}\n", version())};
+  if (word == "--version") {
+    if (auto ok = expect_no_more(word, rest, 0); !ok) return tl::unexpected(ok.error());
+    return Output{fmt::format("plimsoll {}\n", version())};
+  }
   const Command* command = find_command(word);
   if (command == nullptr) return unknown_command(word);
   if (asks_for_help(rest)) return Output{command_help(command->syntax, style)};

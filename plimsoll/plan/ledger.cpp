@@ -1,7 +1,6 @@
 #include "plimsoll/plan/ledger.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "plimsoll/base/checked.hpp"
 
@@ -11,39 +10,41 @@ namespace {
 using network::SavedRecord;
 using timeline::Tag;
 
-bool is_model_state(const SavedRecord& r) {
-  return r.tag == Tag::kParameters || r.tag == Tag::kBuffers || r.tag == Tag::kGathered;
+bool is_model_state(Tag tag) {
+  return tag == Tag::kParameters || tag == Tag::kBuffers || tag == Tag::kGathered;
 }
 
-void add(LedgerLine& line, std::int64_t bytes) {
+void add_to(LedgerLine& line, std::int64_t bytes) {
   line.bytes = checked_add(line.bytes, bytes);
   ++line.count;
 }
 
 }  // namespace
 
+void LedgerCounter::add(std::int64_t bytes, std::int64_t storage_bytes, std::uint64_t storage,
+                        Tag tag) {
+  add_to(ledger_.as_saved, bytes);
+  if (is_model_state(tag)) return;
+  add_to(ledger_.without_parameters, bytes);
+  if (storage == 0 || !seen_.insert(storage).second) return;
+  add_to(ledger_.distinct, storage_bytes);
+  if (tag != Tag::kInputs) add_to(ledger_.distinct_hf, storage_bytes);
+}
+
 Ledger count_ledger(const std::vector<SavedRecord>& records) {
-  Ledger ledger;
-  std::set<timeline::BlockId> seen;
-  for (const SavedRecord& r : records) {
-    add(ledger.as_saved, r.bytes);
-    if (is_model_state(r)) continue;
-    add(ledger.without_parameters, r.bytes);
-    if (r.block == 0 || !seen.insert(r.block).second) continue;
-    add(ledger.distinct, r.storage_bytes);
-    if (r.tag != Tag::kInputs) add(ledger.distinct_hf, r.storage_bytes);
-  }
-  return ledger;
+  LedgerCounter counter;
+  for (const SavedRecord& r : records) counter.add(r.bytes, r.storage_bytes, r.block, r.tag);
+  return counter.ledger();
 }
 
 std::vector<ShapeFamily> shape_families(const std::vector<SavedRecord>& records) {
   std::vector<ShapeFamily> families;
   for (const SavedRecord& r : records) {
     auto found = std::find_if(families.begin(), families.end(), [&](const ShapeFamily& f) {
-      return f.shape == r.shape && f.dtype == r.dtype && f.parameters == is_model_state(r);
+      return f.shape == r.shape && f.dtype == r.dtype && f.parameters == is_model_state(r.tag);
     });
     if (found == families.end()) {
-      families.push_back({r.shape, r.dtype, 0, 0, "", is_model_state(r)});
+      families.push_back({r.shape, r.dtype, 0, 0, "", is_model_state(r.tag)});
       found = families.end() - 1;
     }
     found->bytes = checked_add(found->bytes, r.bytes);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "plimsoll/network/autograd/autograd.hpp"
@@ -24,6 +25,19 @@ struct Ledger {
   LedgerLine without_parameters;
   LedgerLine distinct;
   LedgerLine distinct_hf;
+};
+
+// Counts saved tensors one by one; the only place that knows the conventions.
+class LedgerCounter {
+ public:
+  // `storage` tells storages apart; 0 for a tensor without one. `tag` is the storage's.
+  void add(std::int64_t bytes, std::int64_t storage_bytes, std::uint64_t storage,
+           timeline::Tag tag);
+  const Ledger& ledger() const { return ledger_; }
+
+ private:
+  Ledger ledger_;
+  std::unordered_set<std::uint64_t> seen_;
 };
 Ledger count_ledger(const std::vector<network::SavedRecord>& records);
 

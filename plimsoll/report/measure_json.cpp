@@ -56,7 +56,10 @@ Json sweep_json(const SweepReport& sweep) {
                       {"A0", number_or_null(p.A0)},
                       {"k", number_or_null(p.k)}});
   }
-  Json json = {{"axis", name(sweep.axis)}, {"batch", sweep.batch}, {"points", std::move(points)}};
+  Json json = {{"axis", name(sweep.axis)},
+               {"batch", sweep.batch},
+               {"points", std::move(points)},
+               {"notes", sweep.notes}};
   add_reason(json, sweep.measured_reason);
   return json;
 }

@@ -43,7 +43,7 @@ AffineFit fit_affine(std::vector<AffinePoint> points);
 struct FamilyRow {
   std::string shape;  // at the smaller batch: "(7, 50, 384)"
   std::string dtype;
-  std::string saved_by;                 // operations that saved them
+  std::string saved_by;                 // operations that saved them; "" in the real run alone
   std::int64_t calculated = 0;          // bytes at the smaller batch
   std::int64_t calculated_doubled = 0;  // bytes at twice the batch
   std::optional<std::int64_t> measured;
@@ -81,6 +81,7 @@ struct SweepReport {
   std::int64_t batch = 0;
   std::vector<SweepPoint> points;  // in the order of value
   std::string measured_reason;
+  std::vector<std::string> notes;  // which values are left out, and what else changes
 };
 
 // --- --bisect SIZE: the largest batch whose real run stays within SIZE

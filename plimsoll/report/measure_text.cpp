@@ -73,9 +73,14 @@ std::string sweep_text(const SweepReport& sweep, const TextStyle& style) {
     table.row({grouped(p.value), grouped(p.calculated), figure(p.measured), figure(p.A0),
                figure(p.k), ratio});
   }
-  return bold("Sweep", style) +
-         fmt::format(" over {} at batch {}, in bytes\n", name(sweep.axis), sweep.batch) +
-         table.text(style) + reason_line(sweep.measured_reason, style);
+  std::string text =
+      bold("Sweep", style) +
+      fmt::format(" over {} at batch {}, in bytes\n", name(sweep.axis), sweep.batch) +
+      table.text(style);
+  for (const std::string& note : sweep.notes) {
+    text += "  " + wrapped(note, 2, 4, style.width) + "\n";
+  }
+  return text + reason_line(sweep.measured_reason, style);
 }
 
 std::string bisect_text(const BisectReport& bisect, const TextStyle& style) {

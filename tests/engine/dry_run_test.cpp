@@ -69,7 +69,7 @@ class ReadingImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Reading);
 
-SavedTotals saved_with_cuda(std::int64_t batch) {
+plan::Ledger saved_with_cuda(std::int64_t batch) {
   const MetaMode mode(Flavour::kCuda);
   Gpt model(GptShape{});
   const std::vector<at::Tensor> parameters = model->parameters();
@@ -77,7 +77,7 @@ SavedTotals saved_with_cuda(std::int64_t batch) {
   SavedTensorRecorder recorder(parameters);
   const SavedTensorScope scope(&recorder);
   const at::Tensor loss = tests::next_token_loss(model(ids), ids);
-  return recorder.totals(/*with_parameters=*/true);
+  return recorder.ledger();
 }
 
 }  // namespace
@@ -109,9 +109,9 @@ TEST_CASE("the mode ends with its scope") {
 
 TEST_CASE("CUDA's kernels save what the published reference run saved") {
   for (const std::int64_t batch : {1, 2}) {
-    const SavedTotals totals = saved_with_cuda(batch);
-    CHECK(totals.tensors == 117);
-    CHECK(totals.bytes == 3'667'524 + batch * 2'815'488);
+    const plan::LedgerLine saved = saved_with_cuda(batch).as_saved;
+    CHECK(saved.count == 117);
+    CHECK(saved.bytes == 3'667'524 + batch * 2'815'488);
   }
 }
 

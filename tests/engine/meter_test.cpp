@@ -83,7 +83,7 @@ std::int64_t sum_of_allocations(const Timeline& timeline) {
   return bytes;
 }
 
-SavedTotals saved_by_gpt(at::ScalarType dtype, std::int64_t batch, bool with_parameters) {
+plan::Ledger saved_by_gpt(at::ScalarType dtype, std::int64_t batch) {
   GptShape shape;
   Gpt model(shape);
   model->to(dtype);
@@ -93,12 +93,12 @@ SavedTotals saved_by_gpt(at::ScalarType dtype, std::int64_t batch, bool with_par
   SavedTensorRecorder recorder(parameters);
   const SavedTensorScope scope(&recorder);
   const at::Tensor loss = tests::next_token_loss(model(ids), targets);
-  return recorder.totals(with_parameters);
+  return recorder.ledger();
 }
 
-void check_totals(const SavedTotals& totals, std::int64_t tensors, std::int64_t bytes) {
-  CHECK(totals.tensors == tensors);
-  CHECK(totals.bytes == bytes);
+void check_line(const plan::LedgerLine& line, std::int64_t count, std::int64_t bytes) {
+  CHECK(line.count == count);
+  CHECK(line.bytes == bytes);
 }
 
 // A Sink that gives up after some events.
@@ -153,13 +153,12 @@ TEST_CASE("steps of a MiniGPT with odd sizes match the reference table") {
 TEST_CASE("saved tensors of the MiniGPT match the reference counts") {
   constexpr std::int64_t per_sequence = 2'815'488;
   for (const std::int64_t batch : {1, 3}) {
-    check_totals(saved_by_gpt(torch::kFloat, batch, true), 109, 3'667'460 + batch * per_sequence);
-    const SavedTotals kept = saved_by_gpt(torch::kFloat, batch, false);
-    check_totals(kept, 74, 516 + batch * per_sequence);
-    CHECK(kept.storages == 61);
-    CHECK(kept.kept_bytes == 516 + batch * 2'428'416);
+    const plan::Ledger saved = saved_by_gpt(torch::kFloat, batch);
+    check_line(saved.as_saved, 109, 3'667'460 + batch * per_sequence);
+    check_line(saved.without_parameters, 74, 516 + batch * per_sequence);
+    check_line(saved.distinct, 61, 516 + batch * 2'428'416);
   }
-  check_totals(saved_by_gpt(torch::kBFloat16, 1, true), 109, 1'833'986 + 1'410'304);
+  check_line(saved_by_gpt(torch::kBFloat16, 1).as_saved, 109, 1'833'986 + 1'410'304);
 }
 
 TEST_CASE("hooks keep autograd's check for edits in place") {

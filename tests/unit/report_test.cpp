@@ -138,7 +138,8 @@ report::Measurement full_measurement() {
   m.sweep = report::SweepReport{report::SweepAxis::kWidth,
                                 8,
                                 {{64, 1000, 1000, 20, 122}, {128, 2100, std::nullopt, {}, {}}},
-                                "no device"};
+                                "no device",
+                                {"seq 128: left out"}};
   m.bisect = report::BisectReport{1 << 30, {{1, 100, true}, {2, 2000000000, false}}, 1, 1};
   return m;
 }
@@ -160,6 +161,7 @@ TEST_CASE("the studies of measure read well") {
   CHECK(contains(text, "constant 589,824 (parameters 589,824), growing 2,791,600"));
   CHECK(contains(text, "not told apart: B T = 350 and V = 350"));
   CHECK(contains(text, "Sweep over width at batch 8"));
+  CHECK(contains(text, "seq 128: left out"));
   CHECK(contains(text, "2.100"));
   CHECK(contains(text, "under 1,073,741,824 bytes (1.00 GiB): largest batch 1"));
   CHECK(contains(text, "not given: batch 1"));

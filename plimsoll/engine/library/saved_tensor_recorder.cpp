@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
+#include "plimsoll/engine/library/allocators.hpp"
+
 namespace plimsoll::engine {
 namespace {
 
@@ -44,23 +46,20 @@ void SavedTensorRecorder::record(const at::Tensor& tensor) {
   saved.storage = storage_of(tensor);
   if (saved.storage != nullptr) {
     saved.storage_bytes = static_cast<std::int64_t>(tensor.storage().nbytes());
-    saved.parameter = parameter_storages_.contains(saved.storage);
+    if (const Block* block = block_of(tensor)) saved.tag = block->tag;
+    if (parameter_storages_.contains(saved.storage)) saved.tag = timeline::Tag::kParameters;
   }
   tensors_.push_back(std::move(saved));
 }
 
-SavedTotals SavedTensorRecorder::totals(bool with_parameters) const {
-  SavedTotals totals;
-  std::unordered_set<const void*> seen;
+plan::Ledger SavedTensorRecorder::ledger() const {
+  plan::LedgerCounter counter;
   for (const SavedTensor& saved : tensors_) {
-    if (saved.parameter && !with_parameters) continue;
-    ++totals.tensors;
-    totals.bytes += saved.bytes;
-    if (saved.storage == nullptr || !seen.insert(saved.storage).second) continue;
-    ++totals.storages;
-    totals.kept_bytes += saved.storage_bytes;
+    const bool empty = saved.storage == nullptr || saved.storage_bytes == 0;
+    const auto identity = reinterpret_cast<std::uintptr_t>(saved.storage);
+    counter.add(saved.bytes, saved.storage_bytes, empty ? 0 : identity, saved.tag);
   }
-  return totals;
+  return counter.ledger();
 }
 
 }  // namespace plimsoll::engine

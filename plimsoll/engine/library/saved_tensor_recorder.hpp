@@ -1,8 +1,7 @@
 // What a forward pass saves for backward, tensor by tensor.
 //
 // Counts tensors as autograd saves them: a storage that two operations save is listed twice, with
-// the same `storage`. What is kept alive is the sum over distinct storages of whole storages
-// (kept_bytes); a saved view keeps all of its storage. One list describes one process.
+// the same `storage`. A saved view keeps all of its storage alive. One list describes one process.
 // Not counted: numbers and shapes that nodes keep, tensors saved outside the scope.
 #pragma once
 
@@ -14,6 +13,7 @@
 
 #include "plimsoll/engine/library/operation_names.hpp"
 #include "plimsoll/engine/library/saved_tensor_hooks.hpp"
+#include "plimsoll/plan/ledger.hpp"
 
 namespace plimsoll::engine {
 
@@ -25,16 +25,10 @@ struct SavedTensor {
   std::int64_t bytes = 0;          // elements * item size
   std::int64_t storage_bytes = 0;  // of the whole storage
   const void* storage = nullptr;   // identity; unique among storages alive at the same time
-  bool parameter = false;          // a parameter or a view of one
+  timeline::Tag tag = timeline::Tag::kActivations;  // of the storage
 };
 
-struct SavedTotals {
-  std::int64_t tensors = 0;
-  std::int64_t bytes = 0;       // sum over tensors
-  std::int64_t storages = 0;    // distinct
-  std::int64_t kept_bytes = 0;  // sum over distinct storages
-};
-
+// Storages of `parameters` count as Tag::kParameters, others as what they are tagged.
 // Use: SavedTensorRecorder recorder(module->parameters()); { SavedTensorScope scope(&recorder);
 // loss = forward(); }. Backward then works as usual, and still notices edits in place.
 class SavedTensorRecorder final : public SavedTensorHandler {
@@ -44,7 +38,8 @@ class SavedTensorRecorder final : public SavedTensorHandler {
 
   // In the order in which they were saved.
   const std::vector<SavedTensor>& tensors() const { return tensors_; }
-  SavedTotals totals(bool with_parameters) const;
+  // The four counting conventions of plan/ledger.hpp over them.
+  plan::Ledger ledger() const;
 
  private:
   class Hook;

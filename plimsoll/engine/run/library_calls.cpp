@@ -104,7 +104,7 @@ at::Tensor call_elementwise(const Operation& op, const Values& values) {
     case OpKind::kDropout:
       return at::dropout(x, a.number, /*train=*/true);
     default:
-      throw InternalError("operation without a library call", std::source_location::current());
+      throw InternalError("operation without a library call");
   }
 }
 

@@ -18,7 +18,10 @@ timeline::Timeline record_run(const network::Network& network, const plan::Job& 
   runner_options.seed = options.seed;
   runner_options.meter = &meter;
   Runner runner(network, job, runner_options);
-  for (std::int32_t s = 0; s < options.steps; ++s) runner.step();
+  for (std::int32_t s = 0; s < options.steps; ++s) {
+    if (options.before_step) options.before_step(s);
+    runner.step();
+  }
   return meter.finish();
 }
 

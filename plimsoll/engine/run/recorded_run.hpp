@@ -1,6 +1,8 @@
 // A whole run under the meter: the measured step, or on the meta device the dry-run step.
 #pragma once
 
+#include <functional>
+
 #include "plimsoll/engine/run/runner.hpp"
 #include "plimsoll/timeline/timeline.hpp"
 
@@ -10,6 +12,7 @@ struct RecordOptions {
   at::Device device = at::kCPU;  // kMeta: dry run, no memory, no arithmetic
   std::int32_t steps = 2;        // step 0 is the first, the last one is steady
   std::uint64_t seed = 0;
+  std::function<void(std::int32_t step)> before_step;  // for progress; may be empty
 };
 
 // Builds the network's tensors, runs `steps` steps and drops everything. The timeline counts from the

@@ -183,17 +183,6 @@ at::Tensor Runner::input(network::InputKind kind) const {
   throw std::out_of_range("no such input");
 }
 
-std::vector<at::Tensor> Runner::parameters_and_buffers() const {
-  std::vector<at::Tensor> tensors;
-  for (const network::Parameter& p : network().parameters) {
-    tensors.push_back(backend_->values()[p.value]);
-  }
-  for (const network::Buffer& b : network().buffers) {
-    tensors.push_back(backend_->values()[b.value]);
-  }
-  return tensors;
-}
-
 const Network& Runner::network() const { return backend_->network(); }
 
 double Runner::gradient_norm() const {

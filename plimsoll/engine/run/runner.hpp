@@ -43,9 +43,6 @@ class Runner {
   at::Tensor parameter(std::string_view name) const;
   at::Tensor input(network::InputKind kind) const;
 
-  // All of them, in the network's order.
-  std::vector<at::Tensor> parameters_and_buffers() const;
-
   const network::Network& network() const;
   // sqrt of the sum of squares of all gradients, summed in double.
   double gradient_norm() const;

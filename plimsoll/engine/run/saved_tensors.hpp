@@ -10,13 +10,14 @@
 
 namespace plimsoll::engine {
 
-// Runs one forward pass on `device` (kCPU, or kMeta for a dry run) and lists what was saved. Without
-// checkpointing only: a checkpointed region saves through hooks of its own.
-std::vector<SavedTensor> saved_tensors(const network::Network& network, const plan::Job& job,
-                                       at::Device device);
+struct SavedTensors {
+  std::vector<SavedTensor> tensors;  // in the order in which they were saved
+  plan::Ledger ledger;
+};
 
-// The counting conventions over such a list. The one that needs the model's inputs apart
-// (distinct_hf) is not filled in.
-plan::Ledger ledger_of(const std::vector<SavedTensor>& saved);
+// Runs one forward pass on `device` (kCPU, or kMeta for a dry run). Without checkpointing only: a
+// checkpointed region saves through hooks of its own.
+SavedTensors saved_tensors(const network::Network& network, const plan::Job& job,
+                           at::Device device);
 
 }  // namespace plimsoll::engine

@@ -1,19 +1,22 @@
 // reconcile(): one job calculated, dry-run and measured, line by line.
-#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "plimsoll/cli/engine_runs.hpp"
-#include "plimsoll/cli/machine.hpp"
-#include "plimsoll/cli/measure.hpp"
 #include "plimsoll/engine/library/reference_kernels.hpp"
 #include "plimsoll/engine/library/version.hpp"
 #include "plimsoll/engine/run/recorded_run.hpp"
 #include "plimsoll/engine/run/saved_tensors.hpp"
 #include "plimsoll/plan/walk.hpp"
+#include "plimsoll/study/runs.hpp"
+#include "plimsoll/study/studies.hpp"
 #include "plimsoll/timeline/comparison.hpp"
 
-namespace plimsoll::cli {
+namespace plimsoll::study {
 namespace {
 
 using report::make_row;
@@ -40,19 +43,16 @@ Column calculated_column(const network::Network& net, const plan::Job& job, std:
   return column;
 }
 
-Column run_column(const network::Network& net, const plan::Job& job, std::int32_t steps,
-                  at::Device device) {
+Column run_column(const network::Network& net, const plan::Job& job,
+                  const engine::RecordOptions& options, std::string_view what, Progress& progress) {
   Column column;
   if (job.backend == plan::Backend::kCpu) {
-    engine::RecordOptions options;
-    options.device = device;
-    options.steps = steps;
-    const timeline::Timeline timeline = engine::record_run(net, job, options);
+    const timeline::Timeline timeline = told_run(net, job, options, what, progress);
     column.phases = timeline::comparable(timeline);
     column.peak = timeline::find_peak(timeline).bytes;
   }
   if (job.checkpoint == network::Checkpoint::kNone) {
-    column.ledger = engine::ledger_of(engine::saved_tensors(net, job, device));
+    column.ledger = engine::saved_tensors(net, job, options.device).ledger;
   }
   return column;
 }
@@ -60,8 +60,7 @@ Column run_column(const network::Network& net, const plan::Job& job, std::int32_
 // Why figures of a kind may differ, when it is known.
 class Causes {
  public:
-  Causes(const network::NetworkSpec& spec, const plan::Job& job, bool reference_kernels)
-      : spec_(spec), job_(job), reference_(reference_kernels) {}
+  Causes(const plan::Job& job, bool reference_kernels) : job_(job), reference_(reference_kernels) {}
 
   // Transients are peaks and numbers of allocations; what is left at a phase's end is none.
   std::string of(bool transient) const {
@@ -70,9 +69,6 @@ class Causes {
                          network::kKnownLibtorch);
     }
     if (!transient) return "";
-    if (spec_.family == network::Family::kCnn && spec_.image <= 2) {
-      return "copies of convolutions of images of side 1 or 2, which are not modelled";
-    }
     const bool narrow = network::size_of(job_.recipe().compute) == 2;
     if (narrow && engine::cpu_multiplies_bf16() && !reference_) {
       return "oneDNN's scratch for 16-bit products on this processor";
@@ -81,7 +77,6 @@ class Causes {
   }
 
  private:
-  const network::NetworkSpec& spec_;
   const plan::Job& job_;
   const bool reference_;
 };
@@ -174,13 +169,15 @@ class Rows {
 };
 
 report::Reconciliation reconcile_network(const network::Network& net, const plan::Job& job,
-                                         const MeasureOptions& options, const Causes& causes,
+                                         const Options& options, const Causes& causes,
                                          Progress& progress) {
   report::Reconciliation result;
   progress.update("calculating");
   const Column calculated = calculated_column(net, job, options.steps);
-  progress.update("dry run on the meta device");
-  const Column dry = run_column(net, job, options.steps, at::kMeta);
+  engine::RecordOptions record;
+  record.steps = options.steps;
+  record.device = at::kMeta;
+  const Column dry = run_column(net, job, record, "dry run on the meta device", progress);
   if (!dry.phases) {
     result.dry_reason = "phases of a CUDA run: the scratch of its kernels is not known";
   }
@@ -188,21 +185,21 @@ report::Reconciliation reconcile_network(const network::Network& net, const plan
   if (const auto reason = no_measurement(job)) {
     result.measured_reason = *reason;
   } else {
-    progress.update(fmt::format("measuring {} steps", options.steps));
-    measured = run_column(net, job, options.steps, at::kCPU);
+    record.device = at::kCPU;
+    measured = run_column(net, job, record, "measuring", progress);
   }
   result.rows = Rows(calculated, dry, measured, causes).build(options.steps);
   return result;
 }
 
 // A run that cannot fit is not begun: the plan is known, and a killed process says nothing.
-Result<void> fits_here(const network::NetworkSpec& spec, const plan::Job& job) {
-  if (no_measurement(job)) return {};
-  const auto available = this_machine().memory_available;
-  const auto peak = guarded<std::int64_t>(
-      [&] { return calculated_peak(network::build_network(spec, job.build_options()), job); });
+Result<void> fits(const network::NetworkSpec& spec, const plan::Job& job,
+                  std::optional<std::int64_t> available) {
+  if (no_measurement(job) || !available) return {};
+  const auto peak =
+      guarded<std::int64_t>([&] { return calculated_peak(network_of(spec, job), job); });
   if (!peak) return tl::unexpected(peak.error());
-  if (!available || *peak <= *available) return {};
+  if (*peak <= *available) return {};
   return fail("measure",
               fmt::format("the step's calculated peak is {} B, expected at most the {} B that are "
                           "free here",
@@ -214,13 +211,14 @@ Result<void> fits_here(const network::NetworkSpec& spec, const plan::Job& job) {
 }  // namespace
 
 Result<report::Reconciliation> reconcile(const network::NetworkSpec& spec, const plan::Job& job,
-                                         const MeasureOptions& options, Progress& progress) {
-  if (auto fits = fits_here(spec, job); !fits) return tl::unexpected(fits.error());
+                                         const Options& options, Progress& progress) {
+  progress.update("calculating the peak");
+  if (auto ok = fits(spec, job, options.memory_available); !ok) return tl::unexpected(ok.error());
   return guarded<report::Reconciliation>([&] {
-    const Causes causes(spec, job, prepare_library(job));
-    const network::Network net = network::build_network(spec, job.build_options());
+    const Causes causes(job, prepare_library(job));
+    const network::Network net = network_of(spec, job);
     return reconcile_network(net, job, options, causes, progress);
   });
 }
 
-}  // namespace plimsoll::cli
+}  // namespace plimsoll::study
