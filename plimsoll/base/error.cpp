@@ -46,8 +46,8 @@ std::string format_error(const Error& error) {
   return text;
 }
 
-InternalError::InternalError(std::string_view what, std::source_location at)
-    : std::logic_error(fmt::format("{}:{}: {}", at.file_name(), at.line(), what)) {}
+InternalError::InternalError(std::string_view what, SourceLocation at)
+    : std::logic_error(fmt::format("{}:{}: {}", at.file, at.line, what)) {}
 
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
   std::string best;

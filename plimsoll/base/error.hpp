@@ -4,7 +4,6 @@
 //   our own bug          -> InternalError with a location (exit code 70).
 #pragma once
 
-#include <source_location>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -48,15 +47,27 @@ class OverflowError : public std::overflow_error {
   using std::overflow_error::overflow_error;
 };
 
+// A place in the sources. std::source_location does the same; clang 14, which builds the fuzzers,
+// does not have it.
+struct SourceLocation {
+  const char* file;
+  int line;
+
+  static constexpr SourceLocation here(const char* file = __builtin_FILE(),
+                                       int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
 // Our own mistake; carries file and line in what().
 class InternalError : public std::logic_error {
  public:
-  InternalError(std::string_view what, std::source_location at);
+  explicit InternalError(std::string_view what, SourceLocation at = SourceLocation::here());
 };
 
 // Throws InternalError unless `condition` holds. For programmer errors only, never for input.
 inline void check(bool condition, std::string_view what,
-                  std::source_location at = std::source_location::current()) {
+                  SourceLocation at = SourceLocation::here()) {
   if (!condition) throw InternalError(what, at);
 }
 

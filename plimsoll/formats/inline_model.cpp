@@ -18,7 +18,8 @@ namespace {
 using network::Family;
 using network::NetworkSpec;
 
-constexpr std::int64_t kLargestSize = std::int64_t{1} << 53U;
+// Feed-forward layers are four times as wide as the model, and no size is above 2^53.
+constexpr unsigned kMostWidthBits = 51;
 
 // "d=128,L=4" as keys and values. Like ConfigReader it keeps the first problem.
 class Options {
@@ -34,8 +35,11 @@ class Options {
     }
   }
 
-  std::int64_t size(const std::string& key, std::int64_t standard) {
-    if (const auto value = take(key, fmt::format("{}", standard))) return parse(key, *value);
+  // A size of at most 2^`most_bits`.
+  std::int64_t size(const std::string& key, std::int64_t standard, unsigned most_bits = 53) {
+    if (const auto value = take(key, fmt::format("{}", standard))) {
+      return parse(key, *value, most_bits);
+    }
     return standard;
   }
 
@@ -109,11 +113,11 @@ class Options {
     return std::nullopt;
   }
 
-  std::int64_t parse(const std::string& key, std::string_view text) {
+  std::int64_t parse(const std::string& key, std::string_view text, unsigned most_bits = 53) {
     std::int64_t value = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (problem == std::errc::result_out_of_range || value > kLargestSize) {
-      refuse(key, fmt::format("{}, expected at most 2^53", shown(text)));
+    if (problem == std::errc::result_out_of_range || value > std::int64_t{1} << most_bits) {
+      refuse(key, fmt::format("{}, expected at most 2^{}", shown(text), most_bits));
     } else if (problem != std::errc{} || end != text.data() + text.size() || value < 1) {
       refuse(key, fmt::format("\"{}\", expected a whole number of at least 1", shown(text)));
     } else {
@@ -150,7 +154,7 @@ Result<NetworkSpec> read_minigpt(std::string_view text, std::string_view list) {
   NetworkSpec spec;
   spec.family = Family::kMiniGpt;
   spec.architecture = network::gpt_architecture();
-  spec.width = options.size("d", 128);
+  spec.width = options.size("d", 128, kMostWidthBits);
   spec.layers = options.size("L", 4);
   spec.vocabulary = options.size("V", 1000);
   spec.positions = options.size("s", 64);

@@ -17,6 +17,8 @@ namespace {
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 53U;
 // A plan walks every layer; published models stay below 200.
 constexpr std::int64_t kMostLayers = 10000;
+// See [Note: Convolution kernels].
+constexpr std::int64_t kSmallestImage = 3;
 
 using Size = std::pair<const char*, std::int64_t>;
 
@@ -152,6 +154,13 @@ Result<void> validate_cnn(const NetworkSpec& spec) {
   }
   if (auto checked = check_sizes({{"image", spec.image}, {"classes", spec.classes}}); !checked) {
     return checked;
+  }
+  if (spec.image < kSmallestImage) {
+    return fail(
+        "image",
+        fmt::format("{}, expected at least {}: what libtorch's kernels allocate for smaller "
+                    "ones is not modelled",
+                    spec.image, kSmallestImage));
   }
   if (!spec.pool_last || spec.image % 2 == 0) return {};
   return fail("image", fmt::format("{}, expected an even number because the last layer pools "

@@ -34,6 +34,11 @@ std::string_view name(Optimizer optimizer) {
   return "?";
 }
 
+bool has_step_counters(Optimizer optimizer, OptimizerImpl impl) {
+  const bool keeps = impl == OptimizerImpl::kTorchPython || impl == OptimizerImpl::kTorchFused;
+  return keeps && optimizer == Optimizer::kAdamW;
+}
+
 int moments(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::kAdamW:

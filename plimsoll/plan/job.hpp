@@ -45,6 +45,8 @@ enum class OptimizerImpl : std::uint8_t {
   kTorchFused,   // at::_fused_adamw_: no transient, a 4-byte step tensor per parameter
 };
 std::string_view name(OptimizerImpl impl);
+// Whether it keeps the step count in a 4-byte tensor beside the moments of each parameter.
+bool has_step_counters(Optimizer optimizer, OptimizerImpl impl);
 
 // The dtypes of a run.
 struct Recipe {

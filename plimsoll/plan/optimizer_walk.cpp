@@ -35,11 +35,10 @@ void OptimizerWalk::make_state(std::size_t i) {
     return a_.empty_strided(parameters_[i].shape(), parameters_[i].strides(), dtype,
                             Tag::kOptimizer);
   };
-  const bool counter =
-      job_.optimizer == Optimizer::kAdamW && (job_.optimizer_impl == OptimizerImpl::kTorchPython ||
-                                              job_.optimizer_impl == OptimizerImpl::kTorchFused);
   const int count = moments(job_.optimizer);
-  if (counter) state.counter = a_.empty_strided({}, {}, DType::kFloat32, Tag::kOptimizer);
+  if (has_step_counters(job_.optimizer, job_.optimizer_impl)) {
+    state.counter = a_.empty_strided({}, {}, DType::kFloat32, Tag::kOptimizer);
+  }
   if (count > 0) state.first = moment();
   if (count > 1) state.second = moment();
 }

@@ -51,11 +51,12 @@ class PostsSink final : public timeline::Sink {
   const std::int32_t steady_;
 };
 
-std::int64_t counters(const network::Network& network, const Job& job) {
-  const bool counted =
-      job.optimizer == Optimizer::kAdamW && (job.optimizer_impl == OptimizerImpl::kTorchPython ||
-                                             job.optimizer_impl == OptimizerImpl::kTorchFused);
-  return counted ? 4 * static_cast<std::int64_t>(network.parameters.size()) : 0;
+std::int64_t step_counters(const network::Network& network, const Job& job) {
+  if (!has_step_counters(job.optimizer, job.optimizer_impl)) return 0;
+  const auto learns = [](const network::Parameter& p) { return p.trainable; };
+  const auto parameters =
+      std::count_if(network.parameters.begin(), network.parameters.end(), learns);
+  return 4 * static_cast<std::int64_t>(parameters);
 }
 
 Posts make_posts(const timeline::BytesByTag& alive, const network::Network& network, const Job& job,
@@ -63,13 +64,13 @@ Posts make_posts(const timeline::BytesByTag& alive, const network::Network& netw
   Posts posts;
   posts.parameters = of(alive, Tag::kParameters) + of(alive, Tag::kMasterCopy);
   posts.gradients = of(alive, Tag::kGradients);
-  posts.step_counters = counters(network, job);
+  posts.step_counters = step_counters(network, job);
   posts.moments = of(alive, Tag::kOptimizer) - posts.step_counters;
   posts.activations = ledger.distinct.bytes;
   return posts;
 }
 
-Plan plan_network(const network::NetworkSpec& spec, const Job& job, const PlanOptions& options) {
+Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   const network::Network network = network::build_network(spec, job.build_options());
   WalkOptions walk_options;
   walk_options.keep_ledger = true;
@@ -79,13 +80,7 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job, const PlanOp
   plan.job = job;
   plan.library = job.facts().library;
   PostsSink sink(steady);
-  WalkResult result;
-  if (options.keep_timeline) {
-    plan.timeline = walk_timeline(network, job, walk_options, &result);
-    timeline::replay(plan.timeline, sink);
-  } else {
-    result = walk(network, job, walk_options, sink);
-  }
+  const WalkResult result = walk(network, job, walk_options, sink);
   plan.parameter_count = network.parameter_elements();
   plan.parameter_tensors = static_cast<std::int64_t>(network.parameters.size());
   plan.ledger = count_ledger(result.ledger);
@@ -105,12 +100,11 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job, const PlanOp
 
 }  // namespace
 
-Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job,
-                       const PlanOptions& options) {
+Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job) {
   if (auto ok = network::validate(spec); !ok) return tl::unexpected(ok.error());
   if (auto ok = validate(job, spec); !ok) return tl::unexpected(ok.error());
   try {
-    return plan_network(spec, job, options);
+    return plan_network(spec, job);
   } catch (const OverflowError& overflow) {
     return fail("plan", overflow.what(),
                 "the sizes of the model, the batch or the sequence are "

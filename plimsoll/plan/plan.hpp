@@ -48,15 +48,9 @@ struct Plan {
   std::optional<ClosedForm> closed_form;  // none for image networks
   std::vector<TrafficLine> traffic;       // per rank and step; none on one rank
   std::vector<std::string> advice;        // about the stage, one sentence each
-  timeline::Timeline timeline;            // recorded when asked for
-};
-
-struct PlanOptions {
-  bool keep_timeline = false;
 };
 
 // Plans a training step. Errors: what validate() refuses, and sizes that leave 64 bits.
-Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job,
-                       const PlanOptions& options = {});
+Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job);
 
 }  // namespace plimsoll::plan

@@ -205,6 +205,14 @@ TEST_CASE("a path wins over a name, and names know no upper case") {
   CHECK(result.out.starts_with(folder.path() + ": "));
 }
 
+TEST_CASE("measure in a folder that was removed is one error of the machine") {
+  const test::Call result = test::call_shell(
+      "folder=$(mktemp -d) && cd \"$folder\" && rmdir \"$folder\" && plimsoll measure " + kMiniGpt);
+  CHECK(result.code == 3);
+  CHECK(test::line_count(result.out) == 1);
+  CHECK(result.out.find("[measure] the working directory cannot be found") == 0);
+}
+
 #if !PLIMSOLL_HAS_ENGINE
 TEST_CASE("without the engine measure says what is missing and how to get it") {
   const test::Call result = call({"measure", kMiniGpt, "--fit-batch"});

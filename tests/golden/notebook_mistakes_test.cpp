@@ -51,10 +51,11 @@ TEST_CASE("notebook mistake 2: 34 counts bytes of 16-bit training, which are 17 
   const network::NetworkSpec spec = notebook_model(notebook().at("affine_in_batch"));
   CHECK(kLiteratureBytes / network::size_of(network::DType::kBFloat16) == 17);
   CHECK(plan::activation_law(spec, 64, network::Backend::kCuda).starts_with("17 "));
-  // c counts values: nearly the same in bf16, at half the bytes.
+  // c counts values: the same in bf16, at half the bytes. Not halved are logsumexps and indices,
+  // which are less than 0.6 % of c (notebook_test.cpp) and so add less than that.
   const double half = plan::activation_coefficient(spec, spec.positions, network::DType::kBFloat16,
                                                    network::Backend::kCpu);
-  CHECK(half == doctest::Approx(measured_coefficient()).epsilon(0.01));
+  CHECK(half == doctest::Approx(measured_coefficient()).epsilon(0.006));
 }
 
 TEST_CASE("notebook mistake 3: A per sequence is k + A0 / B, not (k + A0) / B") {
@@ -84,6 +85,7 @@ TEST_CASE("notebook mistake 4: the closed form does not err on the safe side") {
     const double c = ledger_coefficient(spec);
     CHECK(printed(c, 2) == row.ledger_c);
     CHECK(printed(100 * (measured_coefficient() / c - 1), 1) == row.error_percent);
+    // The same sum of a dozen doubles in another order: some units in the 16th digit.
     CHECK(c == doctest::Approx(notebook_coefficient(spec)).epsilon(1e-12));
   }
 }

@@ -160,6 +160,7 @@ TEST_CASE("notebook: leading terms of c, 17 + 2/L + 2V/(L d)") {
         17 + 2 / layers + 2 * static_cast<double>(spec.vocabulary) / (layers * width);
     // What is left: norm statistics (4 + 2/L), logsumexps (4 h / e) and indices (16 / (L e)), per D.
     const double small = (4 + 2 / layers + static_cast<double>(spec.heads) + 4 / layers) / width;
+    // The same sum of a dozen doubles in another order: some units in the 16th digit.
     CHECK(c == doctest::Approx(leading + small).epsilon(1e-12));
     CHECK(small / c < 0.006);
   }

@@ -257,7 +257,7 @@ std::unique_ptr<Optimizer> make_optimizer(std::vector<OptimizedParameter>& param
     case OptimizerImpl::kTorchPython:
       return std::make_unique<TorchPythonOptimizer>(parameters, job, settings);
   }
-  throw InternalError("optimizer without an implementation", std::source_location::current());
+  throw InternalError("optimizer without an implementation");
 }
 
 }  // namespace plimsoll::engine

@@ -128,7 +128,7 @@ Tensor apply_one(Autograd& a, const Operation& op, std::vector<Tensor>& values) 
     case OpKind::kCount:
       break;
   }
-  throw InternalError("operation without a rule", std::source_location::current());
+  throw InternalError("operation without a rule");
 }
 
 }  // namespace
