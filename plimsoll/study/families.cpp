@@ -1,10 +1,6 @@
 // Saved tensors by shape, at one and two times the batch.
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -13,16 +9,12 @@
 #include "plimsoll/engine/run/library_calls.hpp"
 #include "plimsoll/engine/run/saved_tensors.hpp"
 #include "plimsoll/plan/ledger.hpp"
+#include "plimsoll/study/family_columns.hpp"
 #include "plimsoll/study/runs.hpp"
 #include "plimsoll/study/studies.hpp"
 
 namespace plimsoll::study {
 namespace {
-
-// Shape, dtype, parameter or not: what names a family.
-using FamilyKey = std::tuple<std::string, std::string, bool>;
-
-using BytesByFamily = std::map<FamilyKey, std::int64_t>;
 
 // libtorch's dtype in the words of the calculation; its own where that has none.
 std::string dtype_name(at::ScalarType type) {
@@ -48,22 +40,6 @@ BytesByFamily measured_families(const network::Network& net, const plan::Job& jo
   return bytes;
 }
 
-FamilyKey key_of(const plan::ShapeFamily& family) {
-  return {to_text(family.shape), std::string(network::name(family.dtype)), family.parameters};
-}
-
-// The same family at twice the batch: the batch dimension, or rows made of it, doubled.
-bool doubles_into(const network::Dims& shape, const network::Dims& doubled) {
-  if (shape.size() != doubled.size()) return false;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (doubled[i] == shape[i]) continue;
-    network::Dims grown = shape;
-    grown[i] *= 2;
-    return grown == doubled;
-  }
-  return false;
-}
-
 // Dimensions that no shape can tell apart, such as a sequence as long as the model is wide.
 std::vector<std::string> collisions(const network::NetworkSpec& spec, const plan::Job& job) {
   const std::vector<std::pair<std::string, std::int64_t>> sizes = {
@@ -86,73 +62,24 @@ std::vector<std::string> collisions(const network::NetworkSpec& spec, const plan
   return result;
 }
 
-// One batch: what is calculated, and what a run saved, if it ran.
-struct Column {
-  std::vector<plan::ShapeFamily> calculated;
-  std::optional<BytesByFamily> measured;
-
-  std::optional<std::int64_t> measured_bytes(const plan::ShapeFamily& family) const {
-    if (!measured) return std::nullopt;
-    const auto found = measured->find(key_of(family));
-    return found == measured->end() ? 0 : found->second;
-  }
-};
-
-Column column_of(const network::NetworkSpec& spec, const plan::Job& job) {
+FamilyColumn column_of(const network::NetworkSpec& spec, const plan::Job& job) {
   const network::Network net = network_of(spec, job);
-  Column column;
+  FamilyColumn column;
   column.calculated = plan::shape_families(calculated_records(net, job));
   if (!no_measurement(job)) column.measured = measured_families(net, job);
   return column;
 }
 
-// The family that `family` becomes at twice the batch; itself when it does not grow.
-const plan::ShapeFamily& grown(const plan::ShapeFamily& family,
-                               const std::vector<plan::ShapeFamily>& doubled) {
-  if (family.parameters) return family;
-  const auto found =
-      std::find_if(doubled.rbegin(), doubled.rend(), [&](const plan::ShapeFamily& other) {
-        return other.dtype == family.dtype && !other.parameters &&
-               doubles_into(family.shape, other.shape);
-      });
-  return found == doubled.rend() ? family : *found;
-}
-
-// What only the run saved: nothing is dropped because the calculation does not know it.
-void add_unforeseen(const Column& column, report::FamiliesReport& report) {
-  if (!column.measured) return;
-  std::set<FamilyKey> foreseen;
-  for (const plan::ShapeFamily& family : column.calculated) foreseen.insert(key_of(family));
-  for (const auto& [key, bytes] : *column.measured) {
-    if (foreseen.contains(key)) continue;
-    report::FamilyRow row;
-    std::tie(row.shape, row.dtype, std::ignore) = key;
-    row.measured = bytes;
-    report.rows.push_back(std::move(row));
-  }
-}
-
-report::FamiliesReport families_report(const network::NetworkSpec& spec, const plan::Job& job) {
-  const Column once = column_of(spec, job);
-  const Column twice = column_of(spec, with_batch(job, 2 * job.batch));
-  report::FamiliesReport report;
+report::FamiliesReport families_report(const network::NetworkSpec& spec, const plan::Job& job,
+                                       Progress& progress) {
+  progress.update("families: once the batch");
+  const FamilyColumn once = column_of(spec, job);
+  progress.update("families: twice the batch");
+  const FamilyColumn twice = column_of(spec, with_batch(job, 2 * job.batch));
+  report::FamiliesReport report = compare_families(once, twice);
   report.batch = job.batch;
   report.collisions = collisions(spec, job);
   report.measured_reason = no_measurement(job).value_or("");
-  for (const plan::ShapeFamily& family : once.calculated) {
-    const plan::ShapeFamily& later = grown(family, twice.calculated);
-    report::FamilyRow row;
-    row.shape = to_text(family.shape);
-    row.dtype = network::name(family.dtype);
-    row.saved_by = family.saved_by;
-    row.calculated = family.bytes;
-    row.calculated_doubled = later.bytes;
-    row.measured = once.measured_bytes(family);
-    row.measured_doubled = twice.measured_bytes(later);
-    if (family.parameters) report.parameter_bytes += family.bytes;
-    report.rows.push_back(std::move(row));
-  }
-  add_unforeseen(once, report);
   return report;
 }
 
@@ -166,8 +93,7 @@ Result<report::FamiliesReport> families(const network::NetworkSpec& spec, const 
   }
   return guarded<report::FamiliesReport>([&] {
     prepare_library(job);
-    progress.update("families at one and two times the batch");
-    return families_report(spec, job);
+    return families_report(spec, job, progress);
   });
 }
 

@@ -1,5 +1,5 @@
 // A over the sequence length or the width.
-#include <optional>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -9,15 +9,16 @@
 namespace plimsoll::study {
 namespace {
 
-// The spec at another width: heads keep their number, feed-forward its ratio. None when the width
-// cannot be.
-std::optional<network::NetworkSpec> at_width(const network::NetworkSpec& spec, std::int64_t width) {
+// The spec at another width: heads keep their number, feed-forward its ratio.
+Result<network::NetworkSpec> at_width(const network::NetworkSpec& spec, std::int64_t width) {
   network::NetworkSpec result = spec;
-  if (spec.width == 0 || width % spec.heads != 0) return std::nullopt;
+  if (width % spec.heads != 0) {
+    return fail("width", fmt::format("{} heads do not divide it", spec.heads));
+  }
   result.width = width;
   result.head_dim = spec.head_dim * width / spec.width;
   result.feed_forward = spec.feed_forward * width / spec.width;
-  if (!network::validate(result)) return std::nullopt;
+  if (auto valid = network::validate(result); !valid) return tl::unexpected(valid.error());
   return result;
 }
 
@@ -39,7 +40,7 @@ report::SweepPoint sweep_point(const network::NetworkSpec& spec, const plan::Job
 }
 
 // An inline model is its sizes: another length is another model.
-network::NetworkSpec at_length(const network::NetworkSpec& spec, std::int64_t length) {
+Result<network::NetworkSpec> at_length(const network::NetworkSpec& spec, std::int64_t length) {
   network::NetworkSpec result = spec;
   if (spec.family == network::Family::kMiniGpt) result.positions = length;
   return result;
@@ -72,13 +73,11 @@ class Sweep {
   void add_point(std::int64_t value, report::SweepReport& report) {
     plan::Job job = job_;
     if (over_sequence()) job.sequence = value;
-    const std::optional<network::NetworkSpec> spec =
+    const Result<network::NetworkSpec> spec =
         over_sequence() ? at_length(spec_, value) : at_width(spec_, value);
-    if (!spec) {
-      report.notes.push_back(fmt::format("{} {}: left out, no such model", name(axis_), value));
-      return;
-    }
-    if (const auto valid = plan::validate(job, *spec); !valid) {
+    const Result<void> valid = spec.and_then(
+        [&](const network::NetworkSpec& changed) { return plan::validate(job, changed); });
+    if (!valid) {
       report.notes.push_back(
           fmt::format("{} {}: left out, {}", name(axis_), value, valid.error().what));
       return;

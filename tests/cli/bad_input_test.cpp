@@ -152,7 +152,7 @@ std::vector<Bad> bad_models() {
       {{"plan", "minigpt:d=128,d=64"}, "given twice"},
       {{"plan", "minigpt:depth=4"}, "unknown key"},
       {{"plan", "minigpt:d=-4"}, "whole number of at least 1"},
-      {{"plan", "minigpt:d=99999999999999999999"}, "at most 2^53"},
+      {{"plan", "minigpt:d=99999999999999999999"}, "at most 2^51"},
       {{"plan", "minigpt:d=1000000000000,V=1000000000000,heads=1"}, "parameters"},
       {{"plan", "minigpt:s=9007199254740992,d=1,heads=1,V=2"}, "expected"},
       {{"plan", "minigpt:,"}, "minigpt"},
