@@ -33,8 +33,7 @@ std::int64_t expected_output(const Call& call, int size) {
 
 [[noreturn]] void refuse(const Call& call, const std::string& what) {
   throw InternalError(
-      fmt::format("[comm] {} of unit={}: {}", name(call.kind), call.label.unit, what),
-      std::source_location::current());
+      fmt::format("[comm] {} of unit={}: {}", name(call.kind), call.label.unit, what));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ void sum_in_rank_order(std::span<const void* const> sources, std::int64_t count,
     case DType::kUInt8:
       break;
   }
-  throw InternalError("[comm] uint8 cannot be summed", std::source_location::current());
+  throw InternalError("[comm] uint8 cannot be summed");
 }
 
 float widened(std::uint16_t bits, DType dtype) {

@@ -2,6 +2,7 @@
 #include "plimsoll/cli/program.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <new>
 #include <pty.h>
@@ -146,10 +147,13 @@ std::string drawn_on(int write_end, int read_end, const std::vector<std::string>
     for (const std::string& update : updates) printer.update(update);
   }
   ::close(write_end);
-  std::string text(4096, '\0');
-  const ssize_t n = ::read(read_end, text.data(), text.size());
+  // A terminal hands over what was written in pieces.
+  std::string text;
+  std::array<char, 4096> part{};
+  for (ssize_t n = 0; (n = ::read(read_end, part.data(), part.size())) > 0;) {
+    text.append(part.data(), static_cast<std::size_t>(n));
+  }
   ::close(read_end);
-  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
   return text;
 }
 

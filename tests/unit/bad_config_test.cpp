@@ -65,6 +65,7 @@ std::vector<BadConfig> bad_model_types() {
       {"{}", ":/model_type", "missing, expected a model type such as gpt2, llama or mistral"},
       {R"({"model_type": null})", ":/model_type", "missing"},
       {R"({"model_type": 7})", ":/model_type", "7, expected a string"},
+      {R"({"model_type": "gpt2", "llm": {"n_embd": 64}})", ":/llm", "holds the keys of a gpt2"},
       {R"({"model_type": "lama"})", ":/model_type", "nearest name: llama"},
       {R"({"model_type": "lama"})", ":/model_type",
        "\"lama\" is not known, expected a model type "},
