@@ -120,7 +120,7 @@ TEST_CASE("advice: none where a stage pays, and one rank has nothing to divide")
   CHECK(plan_of("gpt2", job(1, 256, 1, Stage::kNothing)).advice.empty());
   const plan::Plan alone = plan_of("gpt2", job(1, 256, 1, Stage::kParameters));
   REQUIRE(alone.advice.size() == 1);
-  CHECK(alone.advice[0].starts_with("one rank has nothing to divide: --zero 0 peaks "));
+  CHECK(alone.advice[0].starts_with("one rank has nothing to divide: --zero 0 has "));
   CHECK(alone.traffic.empty());
 }
 
