@@ -55,6 +55,9 @@ struct Command {
 // One per file.
 Command params_command();
 Command plan_command();
+Command math_command();
+Command infer_command();
+Command explain_command();
 Command measure_command();
 Command models_command();
 Command devices_command();

@@ -343,4 +343,14 @@ Result<Job> make_job(const Given& given, const NetworkSpec& spec) {
   return JobReader(given, spec).read();
 }
 
+Result<Job> make_job(const Given& given, const formats::LoadedShape& model) {
+  if (model.spec) return make_job(given, *model.spec);
+  // What a job asks of a model: how many tokens it reads, and whether positions are learned.
+  NetworkSpec stand_in;
+  stand_in.family = Family::kLlama;
+  stand_in.title = model.shape.title;
+  stand_in.positions = model.shape.positions;
+  return make_job(given, stand_in);
+}
+
 }  // namespace plimsoll::cli

@@ -5,6 +5,7 @@
 
 #include "plimsoll/base/error.hpp"
 #include "plimsoll/cli/command.hpp"
+#include "plimsoll/formats/load_shape.hpp"
 #include "plimsoll/network/spec.hpp"
 #include "plimsoll/plan/job.hpp"
 
@@ -17,5 +18,9 @@ std::vector<Option> job_options();
 // listed in its assumptions. Has passed plan::validate(). Refused with exit code 2: unknown values
 // (with the nearest name), and values of the contract that this version cannot do.
 Result<plan::Job> make_job(const Given& given, const network::NetworkSpec& spec);
+
+// The same for a model of which only the sizes may be known: what needs its operations is then not
+// checked.
+Result<plan::Job> make_job(const Given& given, const formats::LoadedShape& model);
 
 }  // namespace plimsoll::cli

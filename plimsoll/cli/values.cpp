@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -73,6 +74,14 @@ Result<double> parse_probability(const std::string& option, std::string_view tex
   const auto [stop, problem] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
   if (problem == std::errc{} && stop == end && value >= 0 && value < 1) return value;
   return fail(option, fmt::format("{}, expected a number 0 <= p < 1", in_quotes(text)));
+}
+
+Result<double> parse_positive(const std::string& option, std::string_view text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  if (problem == std::errc{} && stop == end && value > 0 && std::isfinite(value)) return value;
+  return fail(option, fmt::format("{}, expected a number above 0", in_quotes(text)));
 }
 
 Result<std::int64_t> parse_size(const std::string& option, std::string_view text) {

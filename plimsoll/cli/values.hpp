@@ -18,6 +18,9 @@ Result<std::int64_t> parse_whole(const std::string& option, std::string_view tex
 // 0 <= p < 1, as a decimal fraction.
 Result<double> parse_probability(const std::string& option, std::string_view text);
 
+// A finite number above 0, as a decimal fraction.
+Result<double> parse_positive(const std::string& option, std::string_view text);
+
 // Bytes: "24GiB" (2^30), "24GB" (1e9), the same with K, M, T, or digits alone.
 Result<std::int64_t> parse_size(const std::string& option, std::string_view text);
 

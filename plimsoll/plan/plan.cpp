@@ -92,6 +92,7 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
                               checked_mul(job.batch, std::max<std::int64_t>(job.sequence, 1)));
   if (spec.family != network::Family::kCnn) {
     plan.closed_form = closed_form_of(spec, job, plan.parameter_count, plan.ledger);
+    plan.time = step_time(spec, job);
   }
   plan.traffic = traffic_lines(network, job, result.traffic);
   plan.advice = sharding_advice(network, job, plan.steady.peak.bytes);

@@ -140,11 +140,16 @@ Json traffic_json(const Plan& plan) {
   return lines;
 }
 
-Json unknown_time() {
+Json time_json(const Plan& plan) {
   Json json;
-  json["bound_seconds"] = nullptr;
-  json["by"] = nullptr;
-  json["reason"] = "no device was asked for";
+  json["bound_seconds"] = plan.time ? Json(plan.time->seconds) : Json(nullptr);
+  json["by"] = plan.time ? Json(plan.time->by()) : Json(nullptr);
+  const bool image = plan.spec.family == network::Family::kCnn;
+  json["reason"] = plan.time          ? Json(nullptr)
+                   : !plan.job.device ? Json("no device was asked for")
+                   : image
+                       ? Json("bounds of image networks are not in this version")
+                       : Json("the device's peak for this arithmetic or its bandwidth is unknown");
   return json;
 }
 
@@ -181,7 +186,7 @@ Json plan_json(const Plan& plan) {
   json["flops"] = flops_json(plan);
   json["traffic"] = traffic_json(plan);
   json["advice"] = plan.advice;
-  json["time"] = unknown_time();
+  json["time"] = time_json(plan);
   json["fit"] = fit_json(plan.job);
   json["facts"] = facts_json(plan.job);
   return json;

@@ -157,6 +157,15 @@ std::string ledger_section(const Plan& plan, const TextStyle& style) {
   return heading("Saved for backward", " by one micro-batch, in bytes", style) + table.text(style);
 }
 
+// The least time of a step, where the job's device is known well enough.
+std::string time_line(const Plan& plan) {
+  if (!plan.time) return "";
+  return fmt::format("  a step takes at least {}, bound by {}: peaks of {}, no communication\n",
+                     with_prefix(plan.time->seconds, "s"),
+                     plan.time->by() == "compute" ? "arithmetic" : "bandwidth",
+                     plan.job.device->name);
+}
+
 std::string flops_section(const Plan& plan, const TextStyle& style) {
   const bool image = plan.spec.family == network::Family::kCnn;
   network::FlopCount total;
@@ -184,7 +193,7 @@ std::string flops_section(const Plan& plan, const TextStyle& style) {
   if (!image) {
     table.row({"6 N T rule", grouped(plan.rule_6nt), "", "", for_people(plan.rule_6nt)});
   }
-  return heading("FLOPs", " of one micro-batch", style) + table.text(style);
+  return heading("FLOPs", " of one micro-batch", style) + table.text(style) + time_line(plan);
 }
 
 std::string error_text(double error) {

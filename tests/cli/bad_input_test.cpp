@@ -56,8 +56,7 @@ std::vector<Bad> bad_commands() {
       {{"plan", "gpt2", "--batch="}, "[--batch] has an empty value"},
       {{"plan", "gpt2", "--batch", "2", "--batch", "3"}, "[--batch] is given more than once"},
   };
-  for (const char* later :
-       {"fit", "math", "infer", "explain", "diff", "train", "export", "checkpoint", "report"}) {
+  for (const char* later : {"fit", "diff", "train", "export", "checkpoint", "report"}) {
     cases.push_back({{later, "gpt2"}, "this command does not exist in this version"});
   }
   return cases;
@@ -142,6 +141,46 @@ std::vector<Bad> bad_choices() {
   };
 }
 
+std::vector<Bad> bad_costs() {
+  return {
+      {{"math"}, "[math] WHAT is missing"},
+      {{"math", "dot"}, "0 sizes given, expected 1: P"},
+      {{"math", "matmul", "2", "3"}, "[math matmul] 2 sizes given, expected 3: N P M"},
+      {{"math", "dot", "1", "2"}, "2 sizes given, expected 1"},
+      {{"math", "dot", "0"}, "[math dot P] \"0\", expected a whole number from 1"},
+      {{"math", "dot", "-5"}, "[math dot P] \"-5\""},
+      {{"math", "dot", "1e6"}, "[math dot P] \"1e6\""},
+      {{"math", "dot", "2000000000000"}, "[math dot P]"},
+      {{"math", "matmul", "1000000000000", "1000000000000", "1000000000000"}, "64 bits"},
+      {{"math", "dot", "5", "--batch", "2"}, "[--batch] describes a model's job"},
+      {{"math", "dot", "5", "--dtype", "fp7"}, "[--dtype] \"fp7\", expected fp64"},
+      {{"math", "dot", "5", "--device", "h100"}, "names: h100-80g"},
+      {{"math", "dto", "5"}, "unexpected argument \"5\", expected one MODEL"},
+      {{"math", "gpt3"}, "nearest name: gpt2"},
+      {{"math", "gpt2", "--dtype", "bf16"}, "[--dtype] belongs to single products"},
+      {{"math", "cnn:"}, "is an image network"},
+      {{"math", "gpt2", "--tokens-per-second", "0"}, "[--tokens-per-second] \"0\""},
+      {{"math", "gpt2", "--tokens-per-second", "inf"}, "expected a number above 0"},
+      {{"math", "gpt2", "--batch", "0"}, "[--batch] \"0\""},
+      {{"infer"}, "[infer] MODEL is missing"},
+      {{"infer", "gpt2", "8"}, "unexpected argument \"8\""},
+      {{"infer", "cnn:"}, "is an image network"},
+      {{"infer", "gpt2", "--context", "0"}, "[--context] \"0\""},
+      {{"infer", "gpt2", "--context", "-1"}, "[--context] \"-1\""},
+      {{"infer", "gpt2", "--kv-dtype", "fp7"}, "[--kv-dtype] \"fp7\""},
+      {{"infer", "gpt2", "--dtype", ""}, "[--dtype]"},
+      {{"infer", "gpt2", "--reserve", "1GiB"}, "expected --device"},
+      {{"infer", "gpt2", "--device", "t44"}, "nearest name: t4"},
+      {{"infer", "llama-3-70b", "--batch", "1000000000000", "--context", "1000000000000"},
+       "64 bits"},
+      {{"explain"}, "[explain] MODEL is missing"},
+      {{"explain", "gpt2", "posts.Q"}, "nearest name: posts."},
+      {{"explain", "gpt2", ""}, "[explain] \"\" is no term"},
+      {{"explain", "gpt2", "posts.P", "posts.G"}, "unexpected argument \"posts.G\""},
+      {{"explain", "gpt2", "--seq", "2048"}, "at most 1024"},
+  };
+}
+
 std::vector<Bad> bad_models() {
   std::vector<Bad> cases = {
       {{"plan", ""}, "[MODEL] is empty"},
@@ -205,6 +244,10 @@ TEST_CASE("commands and options that are wrong") { check_refused(bad_commands())
 TEST_CASE("numbers that are wrong") { check_refused(bad_numbers()); }
 
 TEST_CASE("choices that are wrong or not in this version") { check_refused(bad_choices()); }
+
+TEST_CASE("sizes, terms and formats that are wrong in math, infer and explain") {
+  check_refused(bad_costs());
+}
 
 TEST_CASE("models that are wrong") { check_refused(bad_models()); }
 

@@ -66,6 +66,12 @@ TEST_CASE("the options of every command are frozen") {
         job_options_and({"--fit-batch", "--families", "--sweep", "--bisect", "--steps", "--json"}));
   CHECK(options_in(call({"params", "--help"}).out) == std::set<std::string>{"--against", "--json"});
   CHECK(options_in(call({"models", "--help"}).out) == std::set<std::string>{"--json"});
+  CHECK(options_in(call({"math", "--help"}).out) ==
+        job_options_and({"--dtype", "--tokens-per-second", "--json"}));
+  CHECK(options_in(call({"explain", "--help"}).out) == job_options_and({"--json"}));
+  CHECK(options_in(call({"infer", "--help"}).out) ==
+        std::set<std::string>{"--batch", "--seq", "--context", "--dtype", "--kv-dtype", "--device",
+                              "--reserve", "--json"});
   CHECK(options_in(call({"devices", "--help"}).out) == std::set<std::string>{"--json"});
   CHECK(options_in(call({"doctor", "--help"}).out) == std::set<std::string>{"--json"});
 }

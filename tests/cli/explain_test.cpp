@@ -1,0 +1,160 @@
+// Every figure of a plan can be asked how it came about, and the answer is that figure.
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/call.hpp"
+#include "tests/cli/schema_check.hpp"
+
+namespace plimsoll {
+namespace {
+
+using nlohmann::json;
+using Arguments = std::vector<std::string>;
+
+const std::string kMiniGpt = "minigpt:d=128,L=4,V=1000,s=64,heads=4";
+
+std::vector<Arguments> jobs() {
+  return {{kMiniGpt, "--batch", "8"},
+          {kMiniGpt, "--precision", "mixed", "--accumulate", "2", "--checkpoint", "block"},
+          {kMiniGpt, "--optimizer-impl", "torch-python", "--backend", "cuda"},
+          {"llama-3.2-1b", "--seq", "128", "--device", "h100-80g"},
+          {kMiniGpt, "--device", "24GiB"},
+          {"cnn:norm=batch", "--batch", "4"}};
+}
+
+json output_of(const std::string& command, Arguments arguments) {
+  arguments.insert(arguments.begin(), command);
+  arguments.emplace_back("--json");
+  const test::Call result = test::call(arguments);
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  return json::parse(result.out);
+}
+
+// JSON pointers of all numbers below `value`.
+void numbers_below(const json& value, const std::string& path, std::vector<std::string>& found) {
+  if (value.is_number()) found.push_back(path);
+  if (!value.is_structured()) return;
+  for (const auto& [key, part] : value.items()) numbers_below(part, path + "/" + key, found);
+}
+
+std::vector<std::string> figures_of(const json& plan) {
+  std::vector<std::string> found;
+  for (const char* section : {"posts", "tags", "ledger", "closed_form", "flops", "time"}) {
+    numbers_below(plan.at(section), std::string("/") + section, found);
+  }
+  for (const char* step : {"first", "steady"}) {
+    const std::string base = std::string("/timeline/") + step;
+    found.push_back(base + "/peak/bytes");
+    const json& phases = plan.at(json::json_pointer(base + "/phases"));
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+      for (const char* what : {"start", "end", "peak"}) {
+        found.push_back(base + "/phases/" + std::to_string(i) + "/" + what);
+      }
+    }
+  }
+  if (!plan.at("fit").at("capacity").is_null()) {
+    for (const char* figure : {"capacity", "usable", "reserve"}) {
+      found.push_back(std::string("/fit/") + figure);
+    }
+  }
+  found.emplace_back("/memory/requested");
+  found.emplace_back("/model/parameters");
+  return found;
+}
+
+TEST_CASE("every explained value is the plan's, and every figure of the plan is explained") {
+  for (const Arguments& job : jobs()) {
+    CAPTURE(job[0]);
+    const json plan = output_of("plan", job);
+    const json explained = output_of("explain", job);
+    std::set<std::string> paths;
+    for (const json& term : explained.at("terms")) {
+      CAPTURE(term.dump());
+      CHECK_FALSE(term.at("formula").get<std::string>().empty());
+      CHECK_FALSE(term.at("source").get<std::string>().empty());
+      if (term.at("in_plan").is_null()) continue;
+      const std::string path = term.at("in_plan");
+      paths.insert(path);
+      CHECK(plan.at(json::json_pointer(path)) == term.at("value"));
+    }
+    for (const std::string& figure : figures_of(plan)) {
+      CAPTURE(figure);
+      CHECK(paths.contains(figure));
+    }
+  }
+}
+
+TEST_CASE("terms have names of their own, and each can be asked for alone") {
+  const Arguments job = {"llama-3.2-1b", "--seq", "64", "--device", "l4"};
+  const json all = output_of("explain", job);
+  std::set<std::string> names;
+  for (const json& term : all.at("terms")) names.insert(term.at("term").get<std::string>());
+  CHECK(names.size() == all.at("terms").size());
+  for (const char* name :
+       {"posts.P", "tags.optimizer", "ledger.distinct.bytes", "flops.forward.full", "closed_form.A",
+        "memory.requested", "kv_cache.per_token", "parameters.attention", "time.bound_seconds",
+        "fit.usable", "timeline.steady.backward.0.peak"}) {
+    CAPTURE(name);
+    Arguments one = job;
+    one.insert(one.begin() + 1, name);
+    const json term = output_of("explain", one);
+    CHECK(term.at("term") == name);
+    for (const json& other : all.at("terms")) {
+      if (other.at("term") == name) CHECK(other.at("value") == term.at("value"));
+    }
+  }
+}
+
+TEST_CASE("explanations, products, models and inference are valid by their schemas") {
+  const auto check = [](const char* schema, const json& value) {
+    for (const std::string& wrong : test::schema_violations(test::read_schema(schema), value)) {
+      FAIL_CHECK(schema, wrong);
+    }
+  };
+  check("explain", output_of("explain", {kMiniGpt}));
+  check("explain", output_of("explain", {kMiniGpt, "posts.A"}));
+  check("math", output_of("math", {"dot", "5"}));
+  check("math", output_of("math", {"batched", "2", "3", "4", "5", "--device", "t4"}));
+  check("math", output_of("math", {"matmul", "2", "3", "4", "--dtype", "fp8", "--device", "l4"}));
+  check("math", output_of("math", {kMiniGpt, "--device", "24GiB"}));
+  check("math", output_of("math", {"llama-3-8b", "--device", "b200", "--tokens-per-second", "9000",
+                                   "--checkpoint", "matmuls"}));
+  check("infer", output_of("infer", {"llama-3-8b", "--device", "a100-80g", "--batch", "4"}));
+  check("infer", output_of("infer", {kMiniGpt, "--kv-dtype", "fp8"}));
+}
+
+TEST_CASE("MFU is tokens per second times FLOPs per token over the peak") {
+  const json math = output_of("math", {"llama-3-8b", "--device", "h100-80g", "--tokens-per-second",
+                                       "10000", "--checkpoint", "block"});
+  const double peak = 989.4e12;
+  REQUIRE(math.at("utilisation").size() == math.at("conventions").size() + 1);
+  for (std::size_t i = 0; i < math.at("conventions").size(); ++i) {
+    const double flops = math.at("conventions")[i].at("flops_per_token");
+    CHECK(math.at("utilisation")[i].at("fraction").get<double>() ==
+          doctest::Approx(10000 * flops / peak));
+  }
+  // HFU counts the recomputed forward pass too: more than MFU by the same convention.
+  CHECK(math.at("utilisation").back().at("fraction") >
+        math.at("utilisation")[math.at("conventions").size() - 1].at("fraction"));
+}
+
+TEST_CASE("a step of generation is bound by bandwidth, prefill by arithmetic") {
+  const json infer = output_of("infer", {"llama-3-8b", "--device", "h100-80g", "--seq", "4096"});
+  CHECK(infer.at("decode").at("bound_by") == "bandwidth");
+  CHECK(infer.at("prefill").at("bound_by") == "arithmetic");
+  // Weights are read once per token: 8.03e9 less the embedding table, 2 bytes each, 3.352 TB/s.
+  const double weights = 2.0 * (8030261248.0 - 128256.0 * 4096);
+  const double cache = 131072.0 * (4096 + 1);
+  CHECK(infer.at("decode").at("seconds").get<double>() ==
+        doctest::Approx((weights + cache) / 3.352e12));
+  CHECK(infer.at("kv_cache").at("per_token") == 131072);
+  CHECK(infer.at("weights") == 2 * 8030261248);
+}
+
+}  // namespace
+}  // namespace plimsoll
