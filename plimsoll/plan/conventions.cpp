@@ -53,7 +53,10 @@ double attention_crossover(const ModelShape& model) {
   double other = 0;
   double square = 0;
   for (const CostRow& row : rows) {
-    if (row.pass != "forward" || row.operation == "unembedding") continue;
+    const bool layers = row.operation == "projections" || row.operation == "MLP" ||
+                        row.operation.find("expert") != std::string::npos ||
+                        row.operation == "router" || row.operation == "scores and values";
+    if (row.pass != "forward" || !layers) continue;
     (row.operation == "scores and values" ? square : other) += static_cast<double>(row.flops.full);
   }
   return square == 0 ? 0 : other / square;

@@ -96,10 +96,15 @@ class TrainingRows {
   }
 
   void embedding() {
-    const std::int64_t rows = product({sizes_.item, rows_count_, model_.width});
-    const std::int64_t table = product({sizes_.item, model_.vocabulary, model_.width});
+    const std::int64_t rows = product({sizes_.item, rows_count_, model_.embedded()});
+    const std::int64_t table = product({sizes_.item, model_.vocabulary, model_.embedded()});
     rows_.add("embedding", "forward", "", {}, rows, rows);
     rows_.add("embedding", "backward weight", "", {}, rows, table);
+    if (model_.embedded() == model_.width) return;
+    linear("embedding in, out", "4 B T D embedding", 1, rows_count_, model_.embedded(),
+           model_.width);
+    linear("embedding in, out", "4 B T D embedding", 1, rows_count_, model_.width,
+           model_.embedded());
   }
 
   void layer(const LayerGroup& group) {
@@ -111,7 +116,7 @@ class TrainingRows {
 
   void projections(const AttentionShape& a, std::int64_t count) {
     if (a.heads == 0) return;
-    const std::string name = "attention projections";
+    const std::string name = "projections";
     const std::int64_t queries = product({a.heads, a.key_dim});
     const std::string formula =
         a.latent() ? "2 B T weights" : "2 B T D (N H + 2 K H) + 2 B T N H D";
@@ -204,7 +209,11 @@ class TrainingRows {
   }
 
   void head() {
-    linear("unembedding", "2 B T D V", model_.heads, rows_count_, model_.width, model_.vocabulary);
+    if (model_.head_transform) {
+      linear("head transform", "2 B T D D", 1, rows_count_, model_.width, model_.width);
+    }
+    linear("unembedding", "2 B T D V", model_.heads, rows_count_, model_.embedded(),
+           model_.vocabulary);
     const std::int64_t logits = product({model_.heads, rows_count_, model_.vocabulary});
     const std::int64_t wide = product({sizes_.loss_item, logits});
     rows_.add("cross entropy", "forward", "", {}, product({sizes_.item, logits}), wide);

@@ -29,7 +29,7 @@ struct ConventionFlops {
 };
 
 struct CostRow {
-  std::string operation;  // "attention projections"
+  std::string operation;  // "scores and values"
   std::string pass;       // forward, backward input, backward weight, backward
   std::string formula;    // of its FLOPs, in letters; "" when it has none
   ConventionFlops flops;

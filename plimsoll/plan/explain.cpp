@@ -109,7 +109,7 @@ void explain_device(const Plan& plan, Terms& terms) {
   if (!plan.time) return;
   terms.push_back({"time.bound_seconds",
                    "sum over operations of max(FLOPs / peak, bytes / bandwidth)",
-                   fmt::format("bound by arithmetic {:.6g} s + by bandwidth {:.6g} s",
+                   fmt::format("bound by compute {:.6g} s + by memory {:.6g} s",
                                plan.time->compute_seconds, plan.time->memory_seconds),
                    plan.time->seconds, "seconds", "theoretical peaks of the device table",
                    Evidence::kAssumed, "/time/bound_seconds"});

@@ -24,7 +24,7 @@ std::int64_t per_pair(const AttentionShape& a) {
 
 // Products of `tokens` tokens with weights; the head for `logits` of them.
 std::int64_t weight_flops(const ModelShape& model, std::int64_t tokens, std::int64_t logits) {
-  const std::int64_t head = checked_mul(model.vocabulary, model.width);
+  const std::int64_t head = checked_mul(model.vocabulary, model.embedded());
   const std::int64_t body = model.multiplied() - head;
   return checked_add(checked_mul(2, checked_mul(tokens, body)),
                      checked_mul(2, checked_mul(logits, head)));

@@ -60,30 +60,47 @@ std::int64_t inactive_expert_parameters(const ModelShape& model) {
   return sum;
 }
 
-ModelShape shape_of(const network::NetworkSpec& spec) {
-  check(spec.family != network::Family::kCnn, "an image network has no transformer shape");
-  const bool llama = spec.family == network::Family::kLlama;
-  ModelShape model;
-  model.title = spec.title;
-  model.width = spec.width;
-  model.vocabulary = spec.vocabulary;
-  model.positions = spec.positions;
-  model.tied_head = spec.tied_head;
-  for (const network::ParameterTerm& term : network::parameter_terms(spec)) {
-    model.parameters = checked_add(model.parameters, term.count);
-  }
+namespace {
+
+LayerShape layer_of(const network::NetworkSpec& spec, std::int64_t index) {
   LayerShape layer;
   layer.attention.heads = spec.heads;
   layer.attention.kv_heads = spec.kv_heads;
   layer.attention.key_dim = layer.attention.value_dim = spec.head_dim;
-  layer.mlp = {spec.feed_forward, llama};
-  model.layers.push_back({layer, spec.layers});
-  // A tied table is multiplied by the head; learned positions are only looked up.
-  if (!spec.tied_head) model.lookup_parameters = checked_mul(spec.vocabulary, spec.width);
-  if (!llama) {
-    model.lookup_parameters =
-        checked_add(model.lookup_parameters, checked_mul(spec.positions, spec.width));
+  layer.attention.window = spec.layer(index).window;
+  layer.mlp = {spec.feed_forward, spec.architecture.gated};
+  return layer;
+}
+
+// Tables whose rows are picked: a tied embedding is multiplied by the head, so it is none.
+std::int64_t lookup_parameters(const network::NetworkSpec& spec, std::int64_t embedding_width) {
+  const network::Architecture& a = spec.architecture;
+  std::int64_t sum = spec.tied_head ? 0 : checked_mul(spec.vocabulary, embedding_width);
+  if (a.positions == network::Positions::kLearned) {
+    sum = checked_add(sum, checked_mul(checked_add(spec.positions, a.position_offset), spec.width));
   }
+  return checked_add(sum, checked_mul(a.token_types, spec.width));
+}
+
+}  // namespace
+
+ModelShape shape_of(const network::NetworkSpec& spec) {
+  check(spec.family != network::Family::kCnn, "an image network has no transformer shape");
+  const network::Architecture& a = spec.architecture;
+  ModelShape model;
+  model.title = spec.title;
+  model.width = spec.width;
+  model.embedding_width = a.embedding_width > 0 ? a.embedding_width : spec.width;
+  model.vocabulary = spec.vocabulary;
+  model.positions = spec.positions;
+  model.tied_head = spec.tied_head;
+  model.causal = a.causal;
+  model.head_transform = a.masked_head;
+  for (const network::ParameterTerm& term : network::parameter_terms(spec)) {
+    model.parameters = checked_add(model.parameters, term.count);
+  }
+  for (std::int64_t i = 0; i < spec.layers; ++i) add_layer(model, layer_of(spec, i));
+  model.lookup_parameters = lookup_parameters(spec, model.embedding_width);
   return model;
 }
 

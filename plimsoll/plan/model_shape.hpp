@@ -66,7 +66,11 @@ struct ModelShape {
   std::int64_t inactive = 0;           // of these, in experts that a token does not visit
   std::int64_t lookup_parameters = 0;  // of these, in tables that are only looked up
   bool causal = true;
+  // Width of the embedding where projections lead in and out; 0: D.
+  std::int64_t embedding_width = 0;
+  bool head_transform = false;  // one more product D D before the head (bert)
 
+  std::int64_t embedded() const { return embedding_width > 0 ? embedding_width : width; }
   std::int64_t layer_count() const;
   // Parameters that one token touches, embeddings included.
   std::int64_t active() const { return parameters - inactive; }

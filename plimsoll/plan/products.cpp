@@ -111,7 +111,7 @@ std::string_view growth(ProductKind kind) {
       return "stays below 2 FLOPs per element however large it is: bound by memory";
     case ProductKind::kMatmul:
     case ProductKind::kBatched:
-      return "grows in proportion to the sizes: large products are bound by arithmetic";
+      return "grows in proportion to the sizes: large ones are bound by compute";
   }
   return "";
 }

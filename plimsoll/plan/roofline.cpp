@@ -52,8 +52,8 @@ std::vector<CostRow> recomputed_rows(const std::vector<CostRow>& rows, network::
   if (policy == network::Checkpoint::kNone) return again;
   const bool products = policy == network::Checkpoint::kBlock;
   for (const CostRow& row : rows) {
-    const bool outside = row.operation == "embedding" || row.operation == "unembedding" ||
-                         row.operation == "cross entropy";
+    const bool outside = row.operation.starts_with("embedding") || row.operation == "unembedding" ||
+                         row.operation == "head transform" || row.operation == "cross entropy";
     if (row.pass != "forward" || outside) continue;
     // Policy "matmuls" keeps the results of linear layers.
     const bool linear = row.flops.full > 0 && row.operation != "scores and values";

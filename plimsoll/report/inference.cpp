@@ -45,7 +45,7 @@ std::string cache_section(const Inference& inference, const TextStyle& style) {
 
 std::string rate_text(const InferencePart& part) {
   if (!part.bound || part.bound->seconds == 0) return "";
-  return fmt::format("{:.5g} tokens/s", static_cast<double>(part.tokens) / part.bound->seconds);
+  return fmt::format("{:.5g}", static_cast<double>(part.tokens) / part.bound->seconds);
 }
 
 std::string parts_section(const Inference& inference, const TextStyle& style) {
@@ -56,7 +56,7 @@ std::string parts_section(const Inference& inference, const TextStyle& style) {
                {"FLOP/B"},
                {inference.device ? "at least" : ""},
                {"", Align::kLeft},
-               {inference.device ? "at most" : ""}});
+               {inference.device ? "tokens/s" : ""}});
   for (const InferencePart& part : inference.parts) {
     table.row({part.name, human(Flops{part.pass.flops}), human(Bytes{part.pass.weight_bytes}),
                human(Bytes{checked_add(part.pass.cache_read, part.pass.cache_written)}),
@@ -121,8 +121,7 @@ void compute(Inference& i) {
   i.parts = {
       part_of(i, "prefill", plan::prefill(i.shape, i.job), checked_mul(i.job.batch, i.job.prompt)),
       part_of(i, "decode", plan::decode(i.shape, i.job), i.job.batch),
-      part_of(i, "decode without a cache", plan::decode_without_cache(i.shape, i.job),
-              i.job.batch)};
+      part_of(i, "without a cache", plan::decode_without_cache(i.shape, i.job), i.job.batch)};
   i.largest_batch = batch_that_fits(i);
 }
 

@@ -14,7 +14,7 @@
 namespace plimsoll::report {
 
 struct InferencePart {
-  std::string name;  // prefill, decode, decode without a cache
+  std::string name;  // prefill, decode, without a cache
   plan::InferencePass pass;
   std::int64_t tokens = 0;                   // that it yields or reads
   std::optional<plan::RooflinePoint> bound;  // none without a device's figures

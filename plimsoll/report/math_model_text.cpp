@@ -24,6 +24,12 @@ std::string flops_text(const plan::CostRow& row) {
   return row.flops.full == 0 ? "-" : human(Flops{row.flops.causal_exact});
 }
 
+// "backward weight" -> "back weight": eight columns share a line.
+std::string short_pass(const std::string& pass) {
+  constexpr std::string_view kLong = "backward ";
+  return pass.starts_with(kLong) ? "back " + pass.substr(kLong.size()) : pass;
+}
+
 std::string rows_section(const ModelMath& math, const TextStyle& style) {
   const auto arithmetic = plan::arithmetic_of(math.job.recipe().compute);
   Table table({{"operation", Align::kLeft},
@@ -41,7 +47,7 @@ std::string rows_section(const ModelMath& math, const TextStyle& style) {
           plan::roofline(*math.job.device, arithmetic, static_cast<double>(row.flops.causal_exact),
                          static_cast<double>(row.bytes()));
     }
-    table.row({row.operation, row.pass, flops_text(row), human(Bytes{row.bytes_read}),
+    table.row({row.operation, short_pass(row.pass), flops_text(row), human(Bytes{row.bytes_read}),
                human(Bytes{row.bytes_written}), fmt::format("{:.1f}", row.intensity()),
                point ? with_prefix(point->seconds, "s") : "", point ? bound_by(*point) : ""});
   }
@@ -49,8 +55,7 @@ std::string rows_section(const ModelMath& math, const TextStyle& style) {
                      ", all layers together, attention causal exact\n" + table.text(style);
   if (math.bound) {
     text += fmt::format("  at least {} in all, most of it bound by {}\n",
-                        with_prefix(math.bound->seconds, "s"),
-                        math.bound->by() == "compute" ? "arithmetic" : "bandwidth");
+                        with_prefix(math.bound->seconds, "s"), math.bound->by());
   }
   return text + device_roof(math.job.device.get(), arithmetic, style);
 }

@@ -33,6 +33,17 @@ std::optional<ProductPass> scaled_forward(const ProductMath& math, std::int64_t 
   }
 }
 
+// From here on a line has no room for all digits.
+constexpr std::int64_t kUnreadable = 1'000'000'000'000'000;
+
+std::string flops_text(std::int64_t flops) {
+  return flops < kUnreadable ? grouped(flops) : human(Flops{flops});
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  return bytes < kUnreadable ? grouped(bytes) : human(Bytes{bytes});
+}
+
 std::string pass_table(const ProductMath& math, const TextStyle& style) {
   Table table({{"pass", Align::kLeft},
                {"FLOPs"},
@@ -43,9 +54,9 @@ std::string pass_table(const ProductMath& math, const TextStyle& style) {
                {"", Align::kLeft}});
   for (const ProductPass& pass : plan::product_passes(math.kind, math.sizes)) {
     const auto point = point_of(math, pass);
-    table.row({pass.pass, grouped(pass.flops),
-               grouped(checked_mul(pass.elements_read, math.format.bytes)),
-               grouped(checked_mul(pass.elements_written, math.format.bytes)),
+    table.row({pass.pass, flops_text(pass.flops),
+               bytes_text(checked_mul(pass.elements_read, math.format.bytes)),
+               bytes_text(checked_mul(pass.elements_written, math.format.bytes)),
                fmt::format("{:.3f}", pass.intensity(math.format.bytes)),
                point ? with_prefix(point->seconds, "s") : "", point ? bound_by(*point) : ""});
   }
@@ -57,8 +68,8 @@ std::string growth_table(const ProductMath& math, const TextStyle& style) {
   for (const std::int64_t scale : kScales) {
     const auto pass = scaled_forward(math, scale);
     if (!pass) continue;
-    table.row({fmt::format("x {}", scale), grouped(pass->flops),
-               grouped(pass->bytes(math.format.bytes)),
+    table.row({fmt::format("x {}", scale), flops_text(pass->flops),
+               bytes_text(pass->bytes(math.format.bytes)),
                fmt::format("{:.3f}", pass->intensity(math.format.bytes))});
   }
   return table.text(style);
@@ -100,10 +111,11 @@ std::span<const NumberFormat> number_formats() {
 
 std::string product_text(const ProductMath& math, const TextStyle& style) {
   const auto passes = plan::product_passes(math.kind, math.sizes);
-  std::string text = bold(fmt::format("{} {}", name(math.kind), size_names(math.kind)), style) +
-                     fmt::format(" ={} in {}: {} FLOPs, {} elements read, {} written\n",
-                                 sizes_text(math), math.format.name, passes[0].formula,
-                                 passes[0].read_formula, passes[0].written_formula);
+  const std::string head =
+      fmt::format("{} {} ={} in {}: {} FLOPs, {} elements read, {} written", name(math.kind),
+                  size_names(math.kind), sizes_text(math), math.format.name, passes[0].formula,
+                  passes[0].read_formula, passes[0].written_formula);
+  std::string text = wrapped(head, 0, 2, style.width) + "\n";
   text += pass_table(math, style);
   text += device_roof(math.device.get(), math.format.arithmetic, style);
   text += "\n" + bold("Intensity of forward", style) + ", which " + std::string(growth(math.kind)) +

@@ -161,9 +161,7 @@ std::string ledger_section(const Plan& plan, const TextStyle& style) {
 std::string time_line(const Plan& plan) {
   if (!plan.time) return "";
   return fmt::format("  a step takes at least {}, bound by {}: peaks of {}, no communication\n",
-                     with_prefix(plan.time->seconds, "s"),
-                     plan.time->by() == "compute" ? "arithmetic" : "bandwidth",
-                     plan.job.device->name);
+                     with_prefix(plan.time->seconds, "s"), plan.time->by(), plan.job.device->name);
 }
 
 std::string flops_section(const Plan& plan, const TextStyle& style) {

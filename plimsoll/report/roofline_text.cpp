@@ -9,7 +9,7 @@
 namespace plimsoll::report {
 
 std::string bound_by(const plan::RooflinePoint& point) {
-  return point.by_compute ? "arithmetic" : "bandwidth";
+  return point.by_compute ? "compute" : "memory";
 }
 
 void add_point(Json& row, const std::optional<plan::RooflinePoint>& point) {
@@ -28,7 +28,7 @@ std::string device_roof(const hardware::Device* device, hardware::Arithmetic ari
                        unknown);
   }
   const std::string text = fmt::format(
-      "{}: {} {}, {}; below {:.1f} FLOP/B bandwidth is the bound. Bounds from theoretical peaks.",
+      "{}: {} {}, {}; below {:.1f} FLOP/B memory is the bound. Bounds from theoretical peaks.",
       visible(device->name), with_prefix(*device->peak(arithmetic).matmul(), "FLOP/s"),
       name(arithmetic), with_prefix(*device->bandwidth.value, "B/s"), *point);
   return "  " + wrapped(text, 2, 4, style.width) + "\n";

@@ -11,7 +11,7 @@
 
 namespace plimsoll::report {
 
-// "arithmetic" or "bandwidth".
+// "compute" or "memory".
 std::string bound_by(const plan::RooflinePoint& point);
 
 // Keys `seconds` and `bound_by`, null without a device's figures.

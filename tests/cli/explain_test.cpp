@@ -143,10 +143,10 @@ TEST_CASE("MFU is tokens per second times FLOPs per token over the peak") {
         math.at("utilisation")[math.at("conventions").size() - 1].at("fraction"));
 }
 
-TEST_CASE("a step of generation is bound by bandwidth, prefill by arithmetic") {
+TEST_CASE("a step of generation is bound by memory, prefill by compute") {
   const json infer = output_of("infer", {"llama-3-8b", "--device", "h100-80g", "--seq", "4096"});
-  CHECK(infer.at("decode").at("bound_by") == "bandwidth");
-  CHECK(infer.at("prefill").at("bound_by") == "arithmetic");
+  CHECK(infer.at("decode").at("bound_by") == "memory");
+  CHECK(infer.at("prefill").at("bound_by") == "compute");
   // Weights are read once per token: 8.03e9 less the embedding table, 2 bytes each, 3.352 TB/s.
   const double weights = 2.0 * (8030261248.0 - 128256.0 * 4096);
   const double cache = 131072.0 * (4096 + 1);

@@ -79,7 +79,7 @@ TEST_CASE(
   sizes.tokens = T;
   const auto rows = plan::training_rows(gated(D, N, K, H, F, V, L), sizes);
   CHECK(training(rows, "MLP") == L * 18 * B * T * D * F);
-  CHECK(training(rows, "attention projections") == L * 12 * B * T * D * H * (N + K));
+  CHECK(training(rows, "projections") == L * 12 * B * T * D * H * (N + K));
   CHECK(training(rows, "scores and values") == L * 12 * B * T * T * N * H);
   CHECK(training(rows, "unembedding") == 6 * B * T * D * V);
 }
