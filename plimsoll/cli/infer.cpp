@@ -27,7 +27,7 @@ class InferenceReader {
     auto model = formats::load_shape(given_.positional);
     if (!model) return tl::unexpected(model.error());
     inference_.shape = std::move(model->shape);
-    if (model->spec) inference_.assumptions = model->spec->assumptions;
+    inference_.assumptions = std::move(model->assumptions);
     read_formats();
     read_sizes(model->spec.has_value());
     read_device();

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plimsoll/base/error.hpp"
 #include "plimsoll/network/spec.hpp"
@@ -13,9 +14,11 @@ namespace plimsoll::formats {
 struct LoadedShape {
   plan::ModelShape shape;
   std::optional<network::NetworkSpec> spec;  // none: the model cannot be planned, only counted
+  std::vector<std::string> assumptions;
 };
 
-// As load_model(); image networks are refused.
+// As load_model(), or as load_counted_model() where no step can be planned. Image networks and layers
+// that are no transformer's are refused.
 Result<LoadedShape> load_shape(const std::string& argument);
 
 }  // namespace plimsoll::formats

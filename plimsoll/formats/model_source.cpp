@@ -168,6 +168,7 @@ Result<CountedModel> load_counted_model(const std::string& argument) {
     auto inventory = read_inventory(*config);
     if (!inventory) return tl::unexpected<Error>(inventory.error());
     model.inventory = *std::move(inventory);
+    model.config = *config;
     check(!model.spec || elements(*model.spec) == model.inventory->inventory.elements(),
           "the formulas of a model do not sum to its inventory");
   }

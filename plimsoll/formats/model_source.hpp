@@ -22,6 +22,8 @@ struct CountedModel {
   std::optional<network::NetworkSpec> spec;
   // Names and shapes: every model that has a config.json.
   std::optional<ModelInventory> inventory;
+  // The keys that the inventory was read from; there when it is.
+  std::optional<ClassConfig> config;
 };
 
 // As load_model, also for model types whose steps cannot be planned. At least one of the two is

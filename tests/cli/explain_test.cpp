@@ -1,4 +1,5 @@
 // Every figure of a plan can be asked how it came about, and the answer is that figure.
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 
 #include "tests/cli/call.hpp"
 #include "tests/cli/schema_check.hpp"
+#include "tests/unit/temporary_folder.hpp"
 
 namespace plimsoll {
 namespace {
@@ -126,6 +128,23 @@ TEST_CASE("explanations, products, models and inference are valid by their schem
                                    "--checkpoint", "matmuls"}));
   check("infer", output_of("infer", {"llama-3-8b", "--device", "a100-80g", "--batch", "4"}));
   check("infer", output_of("infer", {kMiniGpt, "--kv-dtype", "fp8"}));
+}
+
+TEST_CASE("mixtures of experts have costs and caches though their steps cannot be planned") {
+  std::ifstream stream("tests/truth/hf/models/mixtral-8x22b.json");
+  const json truth = json::parse(stream);
+  const test::TemporaryFolder folder;
+  const std::string file = folder.write("config.json", truth.at("config").dump());
+  const json math = output_of("math", {file, "--seq", "4096", "--device", "h200-141g"});
+  CHECK(math.at("parameters") == truth.at("params_unique"));
+  CHECK(math.at("active_parameters") == 39161468928);
+  CHECK(math.at("experts").at("experts") == 8);
+  CHECK(math.at("experts").at("sparsity") == 4);
+  CHECK(math.at("experts").at("all_to_all_bytes") == std::int64_t{2} * 4096 * 2 * 6144);
+  const json infer = output_of("infer", {file, "--context", "1000"});
+  CHECK(infer.at("kv_cache").at("per_token") == 56 * 2 * 8 * 128 * 2);
+  // One token visits 2 of 8 experts: most weights are not read.
+  CHECK(infer.at("decode").at("weight_bytes") < infer.at("weights").get<std::int64_t>() / 3);
 }
 
 TEST_CASE("MFU is tokens per second times FLOPs per token over the peak") {
