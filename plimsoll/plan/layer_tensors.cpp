@@ -19,7 +19,15 @@ bool has_component(const std::string& label, const std::string& component) {
   return dotted.find("." + component + ".") != std::string::npos;
 }
 
+// A checkpoint keeps its input before the region's first operation runs.
+bool is_region_input(const network::Network& network, const SavedRecord& record) {
+  constexpr std::size_t kRegion = 1;
+  return network.regions.size() > kRegion &&
+         record.operation == operation_id(network.regions[kRegion].first) - 1;
+}
+
 bool belongs(const network::Network& network, const SavedRecord& record) {
+  if (is_region_input(network, record)) return true;
   if (record.operation == 0 || record.operation > network.operations.size()) return false;
   const network::Operation& op = network.operations[record.operation - 1];
   return has_component(network.labels[op.label], kLayer);

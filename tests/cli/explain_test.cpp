@@ -162,6 +162,21 @@ TEST_CASE("MFU is tokens per second times FLOPs per token over the peak") {
         math.at("utilisation")[math.at("conventions").size() - 1].at("fraction"));
 }
 
+TEST_CASE("the copies a layer keeps: about 20, the big products' results, its input alone") {
+  const json math = output_of("math", {"llama-3-8b", "--device", "h100-80g", "--seq", "8192"});
+  const json& none = math.at("activations").at(0);
+  const json& matmuls = math.at("activations").at(1);
+  const json& block = math.at("activations").at(2);
+  // Norms' inputs and results 4, q and output 2, k and v 0.25 each, four of F/D = 3.5, and the
+  // logsumexp of every head: 32 fp32 values for 4096 of 2 bytes; two fp32 rstd.
+  CHECK(none.at("copies").get<double>() ==
+        doctest::Approx(4 + 2 + 0.5 + 4 * 3.5 + 32 * 4 / 8192.0 + 2 * 4 / 8192.0).epsilon(1e-6));
+  CHECK(matmuls.at("tensors").size() == 8);  // the input; q, k, v, o, gate, up, down
+  CHECK(matmuls.at("copies").get<double>() == doctest::Approx(4 + 0.5 + 2 * 3.5));
+  CHECK(block.at("tensors").size() == 1);
+  CHECK(block.at("copies").get<double>() == doctest::Approx(1));
+}
+
 TEST_CASE("a step of generation is bound by memory, prefill by compute") {
   const json infer = output_of("infer", {"llama-3-8b", "--device", "h100-80g", "--seq", "4096"});
   CHECK(infer.at("decode").at("bound_by") == "memory");
