@@ -4,8 +4,8 @@
 
 namespace plimsoll::plan {
 
-std::span<const StateRecipe> state_recipes() {
-  static constexpr std::array<StateRecipe, 7> kRecipes = {{
+std::span<const ModelStateRecipe> model_state_recipes() {
+  static constexpr std::array<ModelStateRecipe, 7> kRecipes = {{
       {"fp32", 4, 4, 8, "everything in fp32"},
       {"bf16", 2, 2, 4, "everything in bf16"},
       {"mixed", 6, 4, 8, "plimsoll's: fp32 masters and gradients, bf16 copies; see the stages"},
@@ -17,8 +17,8 @@ std::span<const StateRecipe> state_recipes() {
   return kRecipes;
 }
 
-const StateRecipe* find_state_recipe(std::string_view name) {
-  for (const StateRecipe& recipe : state_recipes()) {
+const ModelStateRecipe* find_model_state_recipe(std::string_view name) {
+  for (const ModelStateRecipe& recipe : model_state_recipes()) {
     if (recipe.name == name) return &recipe;
   }
   return nullptr;
@@ -39,7 +39,7 @@ ModelStates mixed_states(double parameters, std::int64_t ranks, int stage) {
 
 }  // namespace
 
-ModelStates model_states(const StateRecipe& recipe, double parameters, std::int64_t ranks,
+ModelStates model_states(const ModelStateRecipe& recipe, double parameters, std::int64_t ranks,
                          int stage) {
   if (recipe.name == "mixed") return mixed_states(parameters, ranks, stage);
   const auto share = [&](int from) {

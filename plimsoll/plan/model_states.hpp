@@ -10,7 +10,7 @@ namespace plimsoll::plan {
 
 // Bytes per parameter, and which of them a stage divides by the ranks R: the optimizer's from stage
 // 1, gradients from 2, weights from 3.
-struct StateRecipe {
+struct ModelStateRecipe {
   std::string_view name;
   double weights = 0;    // P
   double gradients = 0;  // G
@@ -19,8 +19,8 @@ struct StateRecipe {
 };
 
 // fp32, bf16, mixed, zero-paper, megatron, autocast, fp32-gradients.
-std::span<const StateRecipe> state_recipes();
-const StateRecipe* find_state_recipe(std::string_view name);
+std::span<const ModelStateRecipe> model_state_recipes();
+const ModelStateRecipe* find_model_state_recipe(std::string_view name);
 
 struct ModelStates {
   double parameters = 0;  // bytes per rank
@@ -29,7 +29,7 @@ struct ModelStates {
   double total() const { return parameters + gradients + optimizer; }
 };
 // `stage` 0 to 3.
-ModelStates model_states(const StateRecipe& recipe, double parameters, std::int64_t ranks,
+ModelStates model_states(const ModelStateRecipe& recipe, double parameters, std::int64_t ranks,
                          int stage);
 
 }  // namespace plimsoll::plan

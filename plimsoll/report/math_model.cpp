@@ -11,7 +11,7 @@ constexpr std::int64_t kStatesRanks = 8;  // a host of eight cards, unless the j
 
 std::vector<StatesLine> states_of(const plan::ModelShape& shape, std::int64_t ranks) {
   std::vector<StatesLine> lines;
-  for (const plan::StateRecipe& recipe : plan::state_recipes()) {
+  for (const plan::ModelStateRecipe& recipe : plan::model_state_recipes()) {
     StatesLine line{std::string(recipe.name), std::string(recipe.meaning), {}};
     for (int stage = 0; stage <= 3; ++stage) {
       const auto states =
@@ -82,7 +82,7 @@ ModelMath model_math(const formats::LoadedShape& model, const plan::Job& job,
   }
   math.tokens_per_second = tokens_per_second;
   math.utilisation = utilisation_of(math);
-  math.states_ranks = kStatesRanks;
+  math.states_ranks = job.ranks > 1 ? job.ranks : kStatesRanks;
   math.states = states_of(model.shape, math.states_ranks);
   if (model.spec) math.activations = activations_of(*model.spec, job);
   return math;

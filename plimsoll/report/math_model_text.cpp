@@ -138,8 +138,8 @@ std::string copies_section(const LayerCopies& copies, const ModelMath& math,
 
 std::string activations_section(const ModelMath& math, const TextStyle& style) {
   if (math.activations.empty()) return "";
-  std::string text = "\n" + bold("What one layer keeps for backward", style) +
-                     ", in copies of B T D e\n";
+  std::string text =
+      "\n" + bold("What one layer keeps for backward", style) + ", in copies of B T D e\n";
   for (const LayerCopies& copies : math.activations) text += copies_section(copies, math, style);
   return text;
 }

@@ -15,7 +15,7 @@ namespace plimsoll {
 namespace {
 
 using nlohmann::json;
-using plan::find_state_recipe;
+using plan::find_model_state_recipe;
 using plan::model_states;
 
 double gigabytes(const plan::ModelStates& states) { return states.total() / 1e9; }
@@ -35,7 +35,7 @@ TEST_CASE("every row of published.json is compared by a case of this suite") {
 }
 
 TEST_CASE("model states of the ZeRO paper") {
-  const auto* recipe = find_state_recipe("zero-paper");
+  const auto* recipe = find_model_state_recipe("zero-paper");
   REQUIRE(recipe != nullptr);
   const auto rows = test::published("model states");
   CHECK(rows.size() == 39);
@@ -61,7 +61,7 @@ TEST_CASE("weights, gradients and states of the playbook") {
       for (const std::string& name : recipes) {
         CAPTURE(name);
         const auto states =
-            model_states(*find_state_recipe(name), row.at("inputs").at("params"), 1, 0);
+            model_states(*find_model_state_recipe(name), row.at("inputs").at("params"), 1, 0);
         CHECK(states.total() == bytes * row.at("inputs").at("params").get<double>());
         CHECK(test::equals_as_printed(gigabytes(states), row));
       }
@@ -129,7 +129,7 @@ TEST_CASE("a window bounds what a layer keeps, and a cache in fp8 is half of one
 
 TEST_CASE("formula stages of the issue: 7B on 8 ranks, 7.5B on 64") {
   const auto total = [](const char* recipe, double psi, std::int64_t ranks, int stage) {
-    return model_states(*find_state_recipe(recipe), psi, ranks, stage).total() / 1e9;
+    return model_states(*find_model_state_recipe(recipe), psi, ranks, stage).total() / 1e9;
   };
   const double fp32[] = {112, 63, 38.5, 14};
   for (int stage = 0; stage <= 3; ++stage) {
@@ -146,7 +146,7 @@ TEST_CASE("formula stages of the issue: 7B on 8 ranks, 7.5B on 64") {
 }
 
 TEST_CASE("no recipe holds more in a higher stage") {
-  for (const plan::StateRecipe& recipe : plan::state_recipes()) {
+  for (const plan::ModelStateRecipe& recipe : plan::model_state_recipes()) {
     CAPTURE(recipe.name);
     for (const std::int64_t ranks : {2, 3, 8, 1000}) {
       for (int stage = 0; stage < 3; ++stage) {
