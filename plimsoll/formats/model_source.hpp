@@ -23,7 +23,7 @@ struct CountedModel {
   // Names and shapes: every model that has a config.json.
   std::optional<ModelInventory> inventory;
   // The keys that the inventory was read from; there when it is.
-  std::optional<ClassConfig> config;
+  std::optional<ClassConfig> config = std::nullopt;
 };
 
 // As load_model, also for model types whose steps cannot be planned. At least one of the two is
