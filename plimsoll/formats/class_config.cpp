@@ -98,6 +98,32 @@ void complete(const json& canonical, const ClassDefaults& defaults, ClassConfig&
   result.given = std::make_shared<const json>(std::move(given));
 }
 
+// Whether an object has keys of the class under any of their names; ids of tokens stand in settings of
+// generation too.
+bool has_class_keys(const json& object, const ClassDefaults& defaults) {
+  for (const auto& item : object.items()) {
+    const std::string& key = item.key();
+    const bool alias = defaults.aliases != nullptr && defaults.aliases->contains(key);
+    if (!key.ends_with("_id") && (alias || defaults.values->contains(key))) return true;
+  }
+  return false;
+}
+
+// A file that wraps a config has its keys one level down: read as it is, it would be the default model
+// of its class.
+Result<void> refuse_wrapped(const json& file, const ClassDefaults& defaults,
+                            const ClassConfig& config) {
+  if (has_class_keys(file, defaults)) return {};
+  for (const auto& item : file.items()) {
+    const bool rotary = item.key().starts_with("rope_");
+    if (rotary || !item.value().is_object() || !has_class_keys(item.value(), defaults)) continue;
+    return fail(json_where(config.where, config.prefix + json_step(item.key())),
+                fmt::format("holds the keys of a {} model, expected them at the top of the file",
+                            config.model_type));
+  }
+  return {};
+}
+
 // Pre-5 files keep the flag inside, newer ones outside.
 json text_keys(const json& config, const json& part) {
   json keys = part;
@@ -136,6 +162,9 @@ Result<ClassConfig> class_config(const json& config, std::string_view where) {
   const ClassDefaults& defaults = *find_class_defaults(result.model_type);
   const auto canonical = canonical_keys(file, defaults, result);
   if (!canonical) return tl::unexpected<Error>(canonical.error());
+  if (auto flat = refuse_wrapped(*canonical, defaults, result); !flat) {
+    return tl::unexpected<Error>(flat.error());
+  }
   complete(*canonical, defaults, result);
   return result;
 }

@@ -35,7 +35,7 @@ struct ClassConfig {
 };
 
 // `config` is the whole document. Refused: no object, no or an unknown model_type, an alias that
-// contradicts its key. Values are not checked here but by whoever reads them.
+// contradicts its key, an object that wraps the config. Values are not checked here but by whoever reads them.
 Result<ClassConfig> class_config(const nlohmann::json& config, std::string_view where);
 
 // The object under `key` of `outer` as a config of `model_type`, which must be known; no object: the

@@ -230,22 +230,6 @@ Result<const ModelType*> find_model_type(const ClassConfig& config) {
       "`plimsoll params` counts its parameters");
 }
 
-// A file that wraps a config has the keys that describe a model one level down: planned as it is, it
-// would be the default model of its class. The first key is the width's.
-Result<void> refuse_wrapped(const ClassConfig& config, FieldKeys keys) {
-  const json& file = *config.given;
-  const bool has_own = std::any_of(keys.begin(), keys.end(),
-                                   [&](const auto& field) { return file.contains(field.second); });
-  if (has_own) return {};
-  for (const auto& item : file.items()) {
-    if (!item.value().is_object() || !item.value().contains(keys.front().second)) continue;
-    return fail(json_where(config.where, json_step(item.key())),
-                fmt::format("holds the keys of a {} model, expected them at the top of the file",
-                            config.model_type));
-  }
-  return {};
-}
-
 // validate() speaks of fields; people wrote keys.
 Error in_words_of_the_file(Error error, FieldKeys keys, const std::string& where) {
   for (const auto& [field, key] : keys) {
@@ -280,7 +264,6 @@ Result<NetworkSpec> read_config(std::string_view json_text, std::string_view whe
 Result<NetworkSpec> read_config(const ClassConfig& config) {
   const auto type = find_model_type(config);
   if (!type) return tl::unexpected<Error>(type.error());
-  if (auto ok = refuse_wrapped(config, (*type)->keys); !ok) return tl::unexpected(ok.error());
   ConfigReader reader(config);
   NetworkSpec spec = (*type)->read(reader);
   note_what_is_left_out(reader);

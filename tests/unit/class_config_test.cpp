@@ -106,6 +106,19 @@ TEST_CASE("aliases: the file's spelling is read, kept for messages, and may not 
   CHECK(refused.error().where == "config.json:/hidden_size");
 }
 
+TEST_CASE("a file that wraps a config is refused") {
+  const json config = {{"hidden_size", 64}, {"num_hidden_layers", 2}};
+  const auto refused =
+      class_config({{"model_type", "mixtral"}, {"name", "x"}, {"config", config}}, "model.json");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().where == "model.json:/config");
+  CHECK(refused.error().what ==
+        "holds the keys of a mixtral model, expected them at the top of the file");
+  CHECK(class_config({{"model_type", "mixtral"}, {"vocab_size", 9}, {"config", config}}, "m"));
+  CHECK(class_config({{"model_type", "mixtral"}, {"quantization_config", {{"bits", 4}}}}, "m"));
+  CHECK(class_config({{"model_type", "mixtral"}, {"generation", {{"eos_token_id", 2}}}}, "m"));
+}
+
 TEST_CASE("an old key wins over the key that replaced it") {
   const ClassConfig config = read({{"model_type", "lfm2"},
                                    {"block_ff_dim", 300},
