@@ -62,7 +62,7 @@ std::int64_t calculated_activations(const network::Network& network, const plan:
 std::optional<std::int64_t> measured_activations(const network::Network& network,
                                                  const plan::Job& job) {
   if (no_measurement(job) || job.checkpoint != network::Checkpoint::kNone) return std::nullopt;
-  return plan::count_ledger(engine::saved_records(network, job, at::kCPU)).as_saved.bytes;
+  return engine::saved_tensors(network, job, at::kCPU).ledger.as_saved.bytes;
 }
 
 std::int64_t calculated_peak(const network::Network& network, const plan::Job& job) {
