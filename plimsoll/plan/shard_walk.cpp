@@ -55,12 +55,12 @@ Tensor ShardWalk::block(std::int64_t bytes, Tag tag) {
 void ShardWalk::allocate_model(std::vector<Tensor>& values) {
   for (std::size_t u = 0; u < units_.layouts.size(); ++u) {
     place_parameters(u, values);
-    allocate_shards(u);
+    allocate_shards(u);  // filled from the unit's storage
+    if (job_.stage == Stage::kParameters) a_.free_storage(storages_[u].storage());
   }
   watch();
 }
 
-// At stage 3 a unit's storage exists while it is gathered alone.
 void ShardWalk::place_parameters(std::size_t unit, std::vector<Tensor>& values) {
   storages_[unit] = block(units_.layouts[unit].storage_bytes(), Tag::kParameters);
   for (std::size_t i : units_.units.units[unit].parameters) {
@@ -68,7 +68,6 @@ void ShardWalk::place_parameters(std::size_t unit, std::vector<Tensor>& values) 
     parameters_[i] = a_.user_tensor_in(storages_[unit], p.shape, p.dtype, p.trainable);
     values[p.value] = parameters_[i];
   }
-  if (job_.stage == Stage::kParameters) a_.free_storage(storages_[unit].storage());
 }
 
 void ShardWalk::allocate_shards(std::size_t unit) {

@@ -107,6 +107,17 @@ class MetaAllocator final : public c10::Allocator {
   void copy_data(void*, const void*, std::size_t) const override {}
 };
 
+// Shared memory: the context holds the block and a share of the memory.
+struct OutsideBlock {
+  Block block;
+  std::shared_ptr<std::byte> memory;
+
+  static void release(void* context) {
+    const std::unique_ptr<OutsideBlock> outside(static_cast<OutsideBlock*>(context));
+    close_block(outside->block);
+  }
+};
+
 Block* mutable_block_of(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return nullptr;
   // Without checks, since a released parameter refuses every other access.
@@ -115,6 +126,9 @@ Block* mutable_block_of(const at::Tensor& tensor) {
   if (context == nullptr) return nullptr;
   if (data.get_deleter() == &CpuAllocator::release) return header_of(context);
   if (data.get_deleter() == &MetaAllocator::release) return static_cast<Block*>(context);
+  if (data.get_deleter() == &OutsideBlock::release) {
+    return &static_cast<OutsideBlock*>(context)->block;
+  }
   return nullptr;
 }
 
@@ -148,6 +162,13 @@ std::int64_t total(const timeline::BytesByTag& bytes) {
 }
 
 std::uint64_t next_block_id() { return block_count.load(std::memory_order_relaxed); }
+
+at::DataPtr outside_block(std::shared_ptr<std::byte> memory, std::int64_t bytes) {
+  void* data = memory.get();
+  const Block block =
+      open_block(static_cast<std::size_t>(bytes), current_unseen == Unseen::kNothing);
+  return {data, new OutsideBlock{block, std::move(memory)}, &OutsideBlock::release, at::kCPU};
+}
 
 const Block* block_of(const at::Tensor& tensor) { return mutable_block_of(tensor); }
 

@@ -5,13 +5,15 @@
 // program makes is seen. Bytes are what libtorch asked for, before any rounding. Zero-byte
 // allocations are not blocks.
 //
-// Not seen: memory given to libtorch from outside (from_blob, mapped files), scratch of MKL and
+// Not seen: memory given to libtorch from outside (from_blob, mapped files; outside_block is seen), scratch of MKL and
 // OpenMP, tensors made by static initialisers that ran earlier, devices other than CPU and meta.
 //
 // Everything here is thread-safe unless it says otherwise.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "plimsoll/engine/torch.hpp"
 #include "plimsoll/timeline/timeline.hpp"
@@ -60,6 +62,10 @@ std::int64_t total(const timeline::BytesByTag& bytes);
 
 // How many blocks were made so far: the id of the next one.
 std::uint64_t next_block_id();
+
+// Memory from elsewhere (shared between ranks) as a block of this process: counted and tagged like one
+// that libtorch allocates, given back when the last storage that uses it goes. `bytes` > 0.
+at::DataPtr outside_block(std::shared_ptr<std::byte> memory, std::int64_t bytes);
 
 // The block that holds the tensor's storage, null when none does (undefined tensor, memory from
 // outside, copy-on-write storage, released parameter). Valid as long as the storage.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -21,6 +22,14 @@ class Hook final : public torch::autograd::PostAccumulateGradHook {
 
 void on_gradient(const at::Tensor& leaf, std::function<void(const at::Tensor&)> hook) {
   torch::autograd::impl::set_post_acc_grad_hooks(leaf, std::make_unique<Hook>(std::move(hook)));
+}
+
+void when_backward_ends(std::function<void()> function) {
+  torch::autograd::Engine::get_default_engine().queue_callback(std::move(function));
+}
+
+void forget_gradient(const at::Tensor& leaf) {
+  torch::autograd::impl::set_post_acc_grad_hooks(leaf, nullptr);
 }
 
 }  // namespace plimsoll::engine

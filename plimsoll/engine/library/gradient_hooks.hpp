@@ -11,4 +11,11 @@ namespace plimsoll::engine {
 // on the thread of that pass. Replaces an earlier hook of the same leaf.
 void on_gradient(const at::Tensor& leaf, std::function<void(const at::Tensor& leaf)> hook);
 
+// Calls `function` once, when the backward pass that is running on this thread is over. Inside a pass
+// alone: call it from a hook.
+void when_backward_ends(std::function<void()> function);
+
+// Removes the hook of on_gradient.
+void forget_gradient(const at::Tensor& leaf);
+
 }  // namespace plimsoll::engine

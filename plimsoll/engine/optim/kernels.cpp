@@ -132,6 +132,12 @@ void for_dtypes(const OptimizerRange& range, const Body& body) {
   if (weight == at::kFloat && gradient == at::kBFloat16 && state == at::kBFloat16) {
     return body.template operator()<float, BFloat16, BFloat16>();
   }
+  if (weight == at::kBFloat16 && gradient == at::kFloat && state == at::kBFloat16) {
+    return body.template operator()<BFloat16, float, BFloat16>();
+  }
+  if (weight == at::kBFloat16 && gradient == at::kFloat && state == at::kFloat) {
+    return body.template operator()<BFloat16, float, float>();
+  }
   if (weight == at::kBFloat16 && state == at::kBFloat16) {
     return body.template operator()<BFloat16, BFloat16, BFloat16>();
   }

@@ -2,6 +2,9 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "plimsoll/engine/library/allocators.hpp"
 #include "plimsoll/engine/run/library_calls.hpp"
@@ -16,18 +19,24 @@ at::TensorOptions options_of(network::DType dtype, at::Device device) {
   return at::TensorOptions().dtype(scalar_type(dtype)).device(device);
 }
 
-at::Tensor filled(const network::Dims& shape, network::DType dtype, network::Init init,
-                  at::Device device) {
-  at::Tensor t = at::empty(sizes(shape), options_of(dtype, device));
+void fill(at::Tensor& t, network::Init init, std::optional<at::Generator> generator) {
   switch (init) {
     case network::Init::kNormal:
-      return t.normal_(0.0, 0.02);
+      t.normal_(0.0, 0.02, std::move(generator));
+      return;
     case network::Init::kOnes:
-      return t.fill_(1);
+      t.fill_(1);
+      return;
     case network::Init::kZeros:
-      return t.zero_();
+      t.zero_();
   }
-  return t;
+}
+
+// FNV-1a, so that every name has a stream of its own.
+std::uint64_t seed_of(std::string_view name, std::uint64_t seed) {
+  std::uint64_t hash = 0xcbf29ce484222325U ^ seed;
+  for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
 }
 
 // cos or sin of position * theta^(-2 i / H), pairs (i, i + H/2), computed in double.
@@ -85,14 +94,25 @@ void fill_mask(at::Tensor& mask, const network::Input& input) {
 
 }  // namespace
 
-at::Tensor initial_parameter(const network::Parameter& parameter, at::Device device) {
+void fill_parameter(const network::Parameter& parameter, std::uint64_t seed, at::Tensor tensor) {
+  if (tensor.is_meta()) return;
+  const std::uint64_t own_seed = seed_of(parameter.name, seed);
+  fill(tensor, parameter.init, at::make_generator<at::CPUGeneratorImpl>(own_seed));
+}
+
+at::Tensor initial_parameter(const network::Parameter& parameter, at::Device device,
+                             std::uint64_t seed) {
   const TagScope tag(Tag::kParameters);
-  return filled(parameter.shape, parameter.dtype, parameter.init, device);
+  at::Tensor t = at::empty(sizes(parameter.shape), options_of(parameter.dtype, device));
+  fill_parameter(parameter, seed, t);
+  return t;
 }
 
 at::Tensor initial_buffer(const network::Buffer& buffer, at::Device device) {
   const TagScope tag(Tag::kBuffers);
-  return filled(buffer.shape, buffer.dtype, buffer.init, device);
+  at::Tensor t = at::empty(sizes(buffer.shape), options_of(buffer.dtype, device));
+  fill(t, buffer.init, std::nullopt);
+  return t;
 }
 
 at::Tensor initial_input(const network::Input& input, const network::Network& network,

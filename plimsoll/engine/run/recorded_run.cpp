@@ -1,7 +1,9 @@
 #include "plimsoll/engine/run/recorded_run.hpp"
 
+#include <memory>
 #include <optional>
 
+#include "plimsoll/comm/self.hpp"
 #include "plimsoll/engine/dry/meta_mode.hpp"
 
 namespace plimsoll::engine {
@@ -17,6 +19,12 @@ timeline::Timeline record_run(const network::Network& network, const plan::Job& 
   runner_options.device = options.device;
   runner_options.seed = options.seed;
   runner_options.meter = &meter;
+  std::unique_ptr<comm::Communicator> alone;
+  runner_options.world = options.world;
+  if (job.sharded() && options.world == nullptr) {
+    alone = options.device == at::kMeta ? comm::make_fake(0, job.ranks) : comm::make_self();
+    runner_options.world = alone.get();
+  }
   Runner runner(network, job, runner_options);
   for (std::int32_t s = 0; s < options.steps; ++s) {
     if (options.before_step) options.before_step(s);

@@ -8,6 +8,7 @@
 #include "plimsoll/engine/run/gradient_accumulator.hpp"
 #include "plimsoll/engine/run/initial_values.hpp"
 #include "plimsoll/engine/run/library_calls.hpp"
+#include "plimsoll/engine/zero/network_shards.hpp"
 #include "plimsoll/network/step.hpp"
 #include "plimsoll/plan/walk.hpp"
 
@@ -31,14 +32,20 @@ class Runner::Backend {
         recipe_(job.recipe()),
         values_(network.values) {
     if (options.meter != nullptr) names_ = plan::operation_names(network);
-    check(!job.sharded(), "a run of one rank is asked to shard");
+    if (job.sharded()) {
+      check(options.world != nullptr && options.world->size() == job.ranks,
+            "a sharded job needs its ranks");
+    }
     begin_phase({Phase::kModel, 0, 0});
-    at::manual_seed(options.seed);
+    at::manual_seed(options.seed + (options.world == nullptr ? 0U : rank_seed()));
     allocate();
-    optimizer_ = make_optimizer(optimized_, job, options.optimizer);
+    if (!shards_) optimizer_ = make_optimizer(optimized_, job, options.optimizer);
     end_phase();
-    if (recipe_.accumulator) accumulate_gradients(optimized_, scalar_type(*recipe_.accumulator));
-    step_.emplace(network, network::StepShape{job.accumulate, job.hold_logits}, *this, values_);
+    if (recipe_.accumulator && !shards_) {
+      accumulate_gradients(optimized_, scalar_type(*recipe_.accumulator));
+    }
+    const network::StepShape shape{job.accumulate, job.hold_logits, job.sharded()};
+    step_.emplace(network, shape, *this, values_);
   }
 
   double run_step() {
@@ -61,17 +68,28 @@ class Runner::Backend {
     tag_.reset();
     tag_.emplace(tag_of(key.phase));
     if (key.phase == Phase::kForward && fill) fill(key.micro_batch);
-    if (options_.meter == nullptr) return;
-    options_.meter->operation("");
-    options_.meter->begin_phase(key);
+    if (options_.meter != nullptr) {
+      options_.meter->operation("");
+      options_.meter->begin_phase(key);
+    }
+    begin_shards(key);
+  }
+
+  // Inside the phase that has begun: units are gathered and released there.
+  void begin_shards(timeline::PhaseKey key) {
+    if (!shards_ || key.phase != Phase::kForward) return;
+    shards_->begin_micro_batch(key.micro_batch + 1 == job_.accumulate);
+    shards_->begin_forward();
   }
 
   void end_phase() {
+    if (shards_ && phase_.phase == Phase::kForward) shards_->end_forward();
     if (options_.meter != nullptr) options_.meter->end_phase();
     tag_.reset();
   }
 
   void zero_grad() {
+    if (shards_) return shards_->zero_grad();
     for (OptimizedParameter& p : optimized_) {
       p.parameter.mutable_grad().reset();
       p.accumulator.reset();
@@ -81,8 +99,9 @@ class Runner::Backend {
   bool has(const Tensor& t) const { return t.defined(); }
 
   void enter(const Operation& op) {
-    if (options_.meter == nullptr) return;
     const auto index = static_cast<std::size_t>(&op - network_.operations.data());
+    if (shards_ && phase_.phase == Phase::kForward) shards_->enter(index);
+    if (options_.meter == nullptr) return;
     options_.meter->operation(names_[plan::operation_id(index)]);
     if (phase_.phase != Phase::kForward) return;
     const bool logits = !op.outputs.empty() && op.outputs[0] == network_.logits;
@@ -90,7 +109,11 @@ class Runner::Backend {
     tag_.emplace(logits ? Tag::kLogitsAndLoss : Tag::kActivations);
   }
 
-  void call(const Operation& op, Values& values) { engine::call(op, values, options_.device); }
+  void call(const Operation& op, Values& values) {
+    engine::call(op, values, options_.device);
+    if (!shards_) return;
+    shards_->called(static_cast<std::size_t>(&op - network_.operations.data()), values);
+  }
 
   Tensor checkpoint(const network::Region& region, RegionBody body, Tensor input) {
     return engine::checkpoint(std::move(body), std::move(input), region.keep_random_state);
@@ -104,9 +127,16 @@ class Runner::Backend {
     if (!loss.is_meta()) loss_sum_ += loss.item<double>();
   }
 
-  void optimizer_step() { optimizer_->step(); }
+  void optimizer_step() {
+    if (!shards_) return optimizer_->step();
+    zero::StepOptions options;
+    options.micro_batches = job_.accumulate;
+    shards_->optimizer_step(options);
+  }
 
-  void finish_backward() {}  // one rank has nothing to reduce
+  void finish_backward() { shards_->finish_backward(); }
+
+  zero::NetworkShards* shards() { return shards_ ? &*shards_ : nullptr; }
 
   const Network& network() const { return network_; }
   const Values& values() const { return values_; }
@@ -122,9 +152,19 @@ class Runner::Backend {
     return Tag::kActivations;
   }
 
-  void allocate() {
+  // Ranks draw different tokens and dropout masks.
+  std::uint64_t rank_seed() const {
+    return static_cast<std::uint64_t>(options_.world->rank()) * 0x9e3779b97f4a7c15U;
+  }
+
+  void allocate_parameters() {
+    if (job_.sharded()) {
+      shards_.emplace(network_, job_, options_.optimizer, options_.device, options_.seed,
+                      *options_.world, options_.meter, values_);
+      return;
+    }
     for (const network::Parameter& p : network_.parameters) {
-      values_[p.value] = initial_parameter(p, options_.device);
+      values_[p.value] = initial_parameter(p, options_.device, options_.seed);
       if (!p.trainable) continue;
       values_[p.value].requires_grad_(true);
       OptimizedParameter optimized{values_[p.value], {}, {}};
@@ -134,6 +174,10 @@ class Runner::Backend {
       }
       optimized_.push_back(std::move(optimized));
     }
+  }
+
+  void allocate() {
+    allocate_parameters();
     for (const network::Buffer& b : network_.buffers) {
       values_[b.value] = initial_buffer(b, options_.device);
     }
@@ -152,6 +196,7 @@ class Runner::Backend {
   Values values_;
   std::vector<OptimizedParameter> optimized_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::optional<zero::NetworkShards> shards_;
   std::optional<network::TrainingStep<Backend>> step_;
   std::optional<network::Execution<Backend>> execution_;  // of forward_loss; reruns use it
   std::int32_t steps_ = 0;
@@ -182,6 +227,8 @@ at::Tensor Runner::input(network::InputKind kind) const {
   }
   throw std::out_of_range("no such input");
 }
+
+zero::NetworkShards* Runner::shards() { return backend_->shards(); }
 
 const Network& Runner::network() const { return backend_->network(); }
 

@@ -1,13 +1,15 @@
 // Runner: a network that really runs, on the CPU or (for a dry run) on the meta device.
 //
 // Executes the same step as the planner walks (network::TrainingStep), with libtorch. Per rank, one
-// process; not for use by two threads at once.
+// process; not for use by two threads at once. With a sharded job every rank has a runner, and all of
+// them make the same calls.
 #pragma once
 
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "plimsoll/comm/communicator.hpp"
 #include "plimsoll/engine/meter/meter.hpp"
 #include "plimsoll/engine/optim/optimizer.hpp"
 #include "plimsoll/network/network.hpp"
@@ -15,11 +17,17 @@
 
 namespace plimsoll::engine {
 
+namespace zero {
+class NetworkShards;
+}
+
 struct RunnerOptions {
   at::Device device = at::kCPU;  // kCPU or kMeta
   std::uint64_t seed = 0;        // of parameters, tokens and dropout
   OptimizerSettings optimizer;
   Meter* meter = nullptr;  // told of phases and operations when set
+  // The ranks that a sharded job runs on; its size is job.ranks. Needed when job.sharded().
+  comm::Communicator* world = nullptr;
 };
 
 class Runner {
@@ -44,8 +52,11 @@ class Runner {
   at::Tensor input(network::InputKind kind) const;
 
   const network::Network& network() const;
-  // sqrt of the sum of squares of all gradients, summed in double.
+  // sqrt of the sum of squares of all gradients, summed in double. Not for sharded jobs.
   double gradient_norm() const;
+
+  // The sharded part of the run; null when the job is not sharded.
+  zero::NetworkShards* shards();
 
  private:
   class Backend;

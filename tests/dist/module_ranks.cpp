@@ -1,0 +1,318 @@
+// Ranks that shard a user's module and compare with one process, bit for bit (oracle 1).
+//   module_ranks R     exit 0 when everything agrees
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "plimsoll/zero.hpp"
+
+#include "tests/dist/sharded_model.hpp"
+
+namespace {
+
+using plimsoll::Communicator;
+using plimsoll::OptimizerSettings;
+using plimsoll::ShardedModule;
+using plimsoll::ShardOptimizer;
+using plimsoll::Stage;
+using plimsoll::WrappedUnit;
+using plimsoll::tests::TinyModel;
+using plimsoll::tests::TinyShape;
+namespace zero = plimsoll::engine::zero;
+
+struct Case {
+  Stage stage = Stage::kParameters;
+  at::ScalarType type = at::kFloat;
+  bool mixed = false;  // bf16 computation over fp32 masters
+  double dropout = 0;
+  int micro_batches = 1;
+  bool reduce_each = true;
+  double clip = 0;
+  int prefetch = 1;
+  bool reshard_root = false;
+};
+
+std::string text_of(const Case& c) {
+  return fmt::format("stage {}, {}{}, dropout {}, micro-batches {}{}, clip {}, prefetch {}{}",
+                     static_cast<int>(c.stage), c10::toString(c.type), c.mixed ? " mixed" : "",
+                     c.dropout, c.micro_batches, c.reduce_each ? "" : " reduced once", c.clip,
+                     c.prefetch, c.reshard_root ? ", root resharded" : "");
+}
+
+constexpr int kSteps = 5;
+constexpr std::int64_t kRows = 2;
+
+TinyModel make_model(const Case& c) {
+  at::manual_seed(11);
+  TinyShape shape;
+  shape.dropout = c.dropout;
+  TinyModel model(shape);
+  model->to(c.type);
+  return model;
+}
+
+struct Batch {
+  at::Tensor ids, targets;
+};
+
+Batch batch_of(const TinyShape& shape, int step, int micro_batch, int rank) {
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(
+      static_cast<std::uint64_t>(1 + step + 100 * micro_batch + 10000 * rank));
+  const auto draw = [&] {
+    return at::randint(shape.vocabulary, {kRows, shape.sequence}, generator, at::kLong);
+  };
+  const at::Tensor ids = draw();
+  return {ids, draw()};
+}
+
+void seed_rank(int step, int micro_batch, int rank) {
+  at::manual_seed(static_cast<std::uint64_t>(7 + step + 50 * micro_batch + 1000 * rank));
+}
+
+struct Outcome {
+  std::vector<double> losses;  // by step: sum over micro-batches and ranks, in rank order
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> gradients;  // mean, of the last step
+  std::vector<double> norms;
+};
+
+double sum_over_ranks(Communicator& world, double value) {
+  double sum = 0;
+  world
+      .all_reduce({&value, 1, plimsoll::comm::DType::kFloat64},
+                  {&sum, 1, plimsoll::comm::DType::kFloat64})
+      .wait();
+  return sum;
+}
+
+Outcome sharded(const Case& c, Communicator& world) {
+  TinyModel model = make_model(c);
+  zero::Settings settings;
+  settings.stage = c.stage;
+  settings.prefetch = c.prefetch;
+  settings.reduce_each = c.reduce_each;
+  settings.reshard_root = c.reshard_root;
+  settings.moment = c.type;
+  if (c.mixed) {
+    settings.compute = at::kBFloat16;
+    settings.master = at::kFloat;
+  }
+  ShardedModule module = plimsoll::fully_shard(model, world, settings);
+  for (std::size_t i = 0; i < model->blocks.size(); ++i) {
+    model->calls[i] = module.wrap(model->blocks[i]);
+  }
+  module.initialise();
+  ShardOptimizer optimizer(module.sharder(), plimsoll::Optimizer::kAdamW, OptimizerSettings{});
+  Outcome outcome;
+  for (int step = 0; step < kSteps; ++step) {
+    double losses = 0;
+    for (int m = 0; m < c.micro_batches; ++m) {
+      seed_rank(step, m, world.rank());
+      const Batch batch = batch_of(TinyShape{}, step, m, world.rank());
+      at::Tensor loss = module.run([&] { return model->loss(batch.ids, batch.targets); },
+                                   m + 1 == c.micro_batches);
+      loss.backward();
+      losses += loss.item<double>();
+    }
+    outcome.losses.push_back(sum_over_ranks(world, losses));
+    if (step + 1 == kSteps) {
+      for (const auto& item : model->named_parameters()) {
+        outcome.gradients.push_back(module.gradient(item.key(), c.micro_batches));
+      }
+    }
+    zero::StepOptions options;
+    options.micro_batches = c.micro_batches;
+    options.clip = c.clip;
+    options.norm = true;
+    outcome.norms.push_back(optimizer.step(options).gradient_norm);
+    module.zero_grad();
+  }
+  module.gather();
+  for (const at::Tensor& p : model->parameters()) outcome.parameters.push_back(p.detach().clone());
+  module.release();
+  return outcome;
+}
+
+// One process that takes the ranks' rows as micro-batches in rank order and adds as the run does.
+class Oracle {
+ public:
+  Oracle(const Case& c, int ranks) : case_(c), ranks_(ranks), model_(make_model(c)) {
+    for (const at::Tensor& p : model_->parameters()) {
+      const at::Tensor master = p.detach().clone();
+      masters_.push_back(master);
+      first_.push_back(at::zeros_like(master));
+      second_.push_back(at::zeros_like(master));
+    }
+    if (c.mixed) model_->to(at::kBFloat16);
+  }
+
+  Outcome run() {
+    Outcome outcome;
+    for (int step = 0; step < kSteps; ++step) {
+      std::vector<double> losses(static_cast<std::size_t>(ranks_));
+      const std::vector<at::Tensor> sums =
+          case_.reduce_each ? sums_each(step, losses) : sums_once(step, losses);
+      double loss = 0;
+      for (double l : losses) loss += l;
+      outcome.losses.push_back(loss);
+      const double parts = static_cast<double>(ranks_) * case_.micro_batches;
+      if (step + 1 == kSteps) {
+        for (const at::Tensor& sum : sums) outcome.gradients.push_back(sum.div(parts));
+      }
+      double squares = 0;
+      for (const at::Tensor& sum : sums)
+        squares += sum.to(at::kDouble).square().sum().item<double>();
+      const double norm = static_cast<float>(std::sqrt(squares) / parts);
+      outcome.norms.push_back(norm);
+      double scale = 1 / parts;
+      if (case_.clip > 0 && norm > case_.clip) scale *= static_cast<float>(case_.clip / norm);
+      update(sums, step + 1, scale);
+    }
+    for (const at::Tensor& p : model_->parameters()) outcome.parameters.push_back(p.detach());
+    return outcome;
+  }
+
+ private:
+  std::vector<at::Tensor> gradients(int step, int m, int rank, double& loss_sum) {
+    seed_rank(step, m, rank);
+    const Batch batch = batch_of(TinyShape{}, step, m, rank);
+    at::Tensor loss = model_->loss(batch.ids, batch.targets);
+    loss.backward();
+    loss_sum += loss.item<double>();
+    std::vector<at::Tensor> result;
+    for (const at::Tensor& p : model_->parameters()) {
+      result.push_back(p.grad().to(sum_type()));
+      p.mutable_grad().reset();
+    }
+    return result;
+  }
+
+  // Each micro-batch over the ranks, then over micro-batches.
+  std::vector<at::Tensor> sums_each(int step, std::vector<double>& losses) {
+    std::vector<at::Tensor> total;
+    for (int m = 0; m < case_.micro_batches; ++m) {
+      std::vector<at::Tensor> sums;
+      for (int r = 0; r < ranks_; ++r) {
+        add(sums, gradients(step, m, r, losses[static_cast<std::size_t>(r)]));
+      }
+      add(total, sums);
+    }
+    return total;
+  }
+
+  // Each rank over its micro-batches, then over the ranks.
+  std::vector<at::Tensor> sums_once(int step, std::vector<double>& losses) {
+    std::vector<at::Tensor> total;
+    for (int r = 0; r < ranks_; ++r) {
+      std::vector<at::Tensor> sums;
+      for (int m = 0; m < case_.micro_batches; ++m) {
+        add(sums, gradients(step, m, r, losses[static_cast<std::size_t>(r)]));
+      }
+      add(total, sums);
+    }
+    return total;
+  }
+
+  static void add(std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& more) {
+    if (sums.empty()) {
+      sums = more;
+      return;
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = sums[i] + more[i];
+  }
+
+  at::ScalarType sum_type() const { return case_.type == at::kDouble ? at::kDouble : at::kFloat; }
+
+  void update(const std::vector<at::Tensor>& sums, int step, double scale) {
+    const std::vector<at::Tensor> parameters = model_->parameters();
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const at::NoGradGuard no_grad;
+      const at::Tensor p = parameters[i].detach();
+      const at::Tensor gradient = sums[i].contiguous();
+      const at::Tensor copy = case_.mixed ? p : at::Tensor();
+      const plimsoll::engine::OptimizerRange range{case_.mixed ? masters_[i] : p, gradient,
+                                                   first_[i], second_[i], copy};
+      plimsoll::engine::adamw_step(range, OptimizerSettings{}, step, scale);
+    }
+  }
+
+  const Case case_;
+  const int ranks_;
+  TinyModel model_;
+  std::vector<at::Tensor> masters_, first_, second_;
+};
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
+  const at::Tensor x = a.contiguous();
+  const at::Tensor y = b.contiguous();
+  return x.numel() == 0 || std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
+}
+
+void expect(bool holds, const Case& c, const std::string& what) {
+  if (!holds)
+    throw std::runtime_error(fmt::format("{}: {} differs from one process", text_of(c), what));
+}
+
+void compare(const Case& c, const Outcome& run, const Outcome& oracle) {
+  for (std::size_t s = 0; s < oracle.losses.size(); ++s) {
+    expect(run.losses[s] == oracle.losses[s], c,
+           fmt::format("loss of step {} ({} against {})", s, run.losses[s], oracle.losses[s]));
+    expect(run.norms[s] == oracle.norms[s], c,
+           fmt::format("norm of step {} ({} against {})", s, run.norms[s], oracle.norms[s]));
+  }
+  for (std::size_t i = 0; i < oracle.parameters.size(); ++i) {
+    expect(same_bits(run.gradients[i], oracle.gradients[i]), c, fmt::format("gradient {}", i));
+    expect(same_bits(run.parameters[i], oracle.parameters[i]), c, fmt::format("parameter {}", i));
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> result;
+  for (int stage = 0; stage <= 3; ++stage) {
+    for (int kind = 0; kind < 3; ++kind) {
+      Case c;
+      c.stage = static_cast<Stage>(stage);
+      c.type = kind == 1 ? at::kDouble : at::kFloat;
+      c.mixed = kind == 2;
+      result.push_back(c);
+      c.dropout = 0.1;
+      c.clip = 0.05;
+      result.push_back(c);
+      c.micro_batches = 3;
+      result.push_back(c);
+      c.reduce_each = false;
+      result.push_back(c);
+    }
+  }
+  for (int prefetch : {0, 2}) {
+    Case c;
+    c.prefetch = prefetch;
+    c.reshard_root = prefetch == 0;
+    result.push_back(c);
+  }
+  return result;
+}
+
+int check_all(Communicator& world) {
+  at::set_num_threads(1);
+  int count = 0;
+  for (const Case& c : cases()) {
+    const Outcome run = sharded(c, world);
+    if (world.rank() == 0) compare(c, run, Oracle(c, world.size()).run());
+    world.barrier().wait();
+    ++count;
+  }
+  if (world.rank() == 0) fmt::print("{} cases agree at {} ranks\n", count, world.size());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
+  return plimsoll::launch(argc, argv, ranks, check_all);
+}
