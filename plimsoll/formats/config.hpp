@@ -4,7 +4,7 @@
 // on the hub and a full dump of the same model give the same spec; only the assumptions differ,
 // because they list the defaults that were taken (sizes, tied head, activation).
 //
-// Not modelled, and said in an assumption: sliding windows, rotary scaling, quantised weights,
+// Not modelled, and said in an assumption: rotary scaling, quantised weights,
 // heads other than the language model's. Tokenizer and generation keys are not read.
 #pragma once
 
