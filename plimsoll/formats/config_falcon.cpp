@@ -23,6 +23,10 @@ NetworkSpec read_bloom(ConfigReader& reader) {
   spec.layers = reader.size("n_layer");
   spec.heads = spec.kv_heads = reader.size("n_head");
   spec.head_dim = spec.width / spec.heads;
+  if (spec.width % spec.heads != 0) {
+    reader.refuse("/n_head",
+                  fmt::format("{} does not divide hidden_size {}", spec.heads, spec.width));
+  }
   spec.feed_forward = 4 * spec.width;
   constexpr std::int64_t kTrainedLength = 2048;
   spec.positions = reader.size_or("seq_length", kTrainedLength);
@@ -63,12 +67,16 @@ void read_falcon_heads(ConfigReader& reader, NetworkSpec& spec) {
   Architecture& a = spec.architecture;
   spec.heads = reader.size("num_attention_heads");
   spec.head_dim = spec.width / spec.heads;
+  if (spec.width % spec.heads != 0) {
+    reader.refuse("/num_attention_heads",
+                  fmt::format("{} does not divide hidden_size {}", spec.heads, spec.width));
+  }
   spec.kv_heads = spec.heads;
   if (reader.flag("new_decoder_architecture")) {
     spec.kv_heads = reader.size_or("num_kv_heads", spec.heads);
     a.qkv = QkvLayout::kByGroup;
-    a.parallel = true;
-    a.shared_norm = reader.size_or("num_ln_in_parallel_attn", 2) == 1;
+    a.parallel = reader.flag("parallel_attn");
+    a.shared_norm = a.parallel && reader.size_or("num_ln_in_parallel_attn", 2) == 1;
     return;
   }
   if (reader.flag("multi_query")) {

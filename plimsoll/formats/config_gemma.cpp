@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/formats/config_parts.hpp"
@@ -42,6 +43,9 @@ NetworkSpec read_gemma2(ConfigReader& reader) {
   a.attention_scale = 1 / std::sqrt(reader.positive("query_pre_attn_scalar"));
   if (reader.complete("attn_logit_softcapping") != nullptr) {
     a.attention_softcap = reader.positive("attn_logit_softcapping");
+    reader.assume(fmt::format(
+        "attn_logit_softcapping: {}, attention as products and a softmax (no kernel caps scores)",
+        a.attention_softcap));
   }
   if (reader.complete("final_logit_softcapping") != nullptr) {
     a.logit_softcap = reader.positive("final_logit_softcapping");
@@ -76,7 +80,7 @@ NetworkSpec read_cohere(ConfigReader& reader) {
 // Layers that see everything have no positions.
 NetworkSpec read_cohere2(ConfigReader& reader) {
   NetworkSpec spec = read_cohere(reader);
-  if (reader.error()) return spec;
+  if (reader.error() || !has_layer_facts(spec)) return spec;
   spec.layer_facts.resize(static_cast<std::size_t>(spec.layers));
   for (std::int64_t i = 0; i < spec.layers; ++i) {
     spec.layer_facts[static_cast<std::size_t>(i)].rotary = slides(reader, i);

@@ -44,6 +44,9 @@ NetworkSpec read_gpt2_sizes(ConfigReader& reader) {
   spec.positions = reader.size("n_positions");
   spec.kv_heads = spec.heads;
   spec.head_dim = spec.width / spec.heads;
+  if (spec.width % spec.heads != 0) {
+    reader.refuse("/n_head", fmt::format("{} does not divide width {}", spec.heads, spec.width));
+  }
   spec.feed_forward = reader.size_or("n_inner", 4 * spec.width);
   spec.tied_head = reader.noted_flag("tie_word_embeddings");
   read_activation(reader, spec, "activation_function");

@@ -88,7 +88,7 @@ NetworkSpec read_smollm3(ConfigReader& reader) {
   spec.attention_bias = reader.flag("attention_bias");
   spec.mlp_bias = reader.flag("mlp_bias");
   const json* rotary = reader.complete("no_rope_layers");
-  if (reader.error() || rotary == nullptr) return spec;
+  if (reader.error() || rotary == nullptr || !has_layer_facts(spec)) return spec;
   if (!rotary->is_array() || rotary->size() != static_cast<std::size_t>(spec.layers)) {
     reader.refuse("/no_rope_layers", fmt::format("{}, expected a list of 0 and 1 with an entry for "
                                                  "each of the {} layers",
@@ -127,6 +127,7 @@ NetworkSpec read_exaone4(ConfigReader& reader) {
   spec.architecture.placement = NormPlacement::kOutput;
   spec.architecture.qk_norm = QkNorm::kPerHead;
   if (reader.complete("sliding_window") == nullptr || reader.error()) return spec;
+  if (!has_layer_facts(spec)) return spec;
   spec.layer_facts.resize(static_cast<std::size_t>(spec.layers));
   for (std::int64_t i = 0; i < spec.layers; ++i) {
     spec.layer_facts[static_cast<std::size_t>(i)].rotary = slides(reader, i);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/formats/class_keys.hpp"
 #include "plimsoll/formats/json_text.hpp"
 #include "plimsoll/formats/json_values.hpp"
 #include "plimsoll/formats/rope_parameters.hpp"
@@ -51,7 +52,7 @@ constexpr std::array<Activation, 7> kActivations = {{
     {"relu2", OpKind::kRelu, true},
 }};
 
-// Facts of all layers, made when the first of them differs.
+// Facts of all layers, made when the first of them differs. validate() refuses more layers.
 LayerFacts& facts_of(NetworkSpec& spec, std::int64_t layer) {
   if (spec.layer_facts.empty()) spec.layer_facts.resize(static_cast<std::size_t>(spec.layers));
   return spec.layer_facts[static_cast<std::size_t>(layer)];
@@ -86,6 +87,11 @@ double read_theta(ConfigReader& reader) {
     if (number) return *number;
     reader.refuse(path + "/rope_theta", number.error().what);
   }
+  const json* complete = reader.complete("rope_parameters");
+  const bool beside = reader.find("rope_theta") != nullptr;
+  if (!beside && complete != nullptr && complete->is_object()) {
+    return rope_settings(*complete).theta;
+  }
   return reader.positive("rope_theta");
 }
 
@@ -97,7 +103,7 @@ void read_thetas_by_kind(ConfigReader& reader, NetworkSpec& spec, const json& se
   if (settings.contains(kFull)) note_scaled(reader, "rope_parameters", settings.at(kFull));
   spec.rope_theta = rope_settings(settings, kFull).theta;
   const double local = rope_settings(settings, kSliding).theta;
-  for (std::int64_t i = 0; i < spec.layers; ++i) {
+  for (std::int64_t i = 0; has_layer_facts(spec) && i < spec.layers; ++i) {
     if (slides(reader, i) && local != spec.rope_theta) facts_of(spec, i).rope_theta = local;
   }
 }
@@ -105,6 +111,8 @@ void read_thetas_by_kind(ConfigReader& reader, NetworkSpec& spec, const json& se
 }  // namespace
 
 FieldKeys llama_keys() { return kLlamaKeys; }
+
+bool has_layer_facts(const NetworkSpec& spec) { return spec.layers <= kMostDerivedLayers; }
 
 NetworkSpec read_common_sizes(ConfigReader& reader) {
   NetworkSpec spec;
@@ -183,8 +191,8 @@ void read_rotary(ConfigReader& reader, NetworkSpec& spec) {
 
 void read_window(ConfigReader& reader, NetworkSpec& spec) {
   const auto window = reader.optional_size("sliding_window");
-  if (!window || *window >= spec.positions) return;
-  for (std::int64_t i = 0; i < spec.layers && !reader.error(); ++i) {
+  if (!window || *window >= spec.positions || !has_layer_facts(spec)) return;
+  for (std::int64_t i = 0; i < spec.layers; ++i) {
     facts_of(spec, i).window = *window;
   }
 }
@@ -198,7 +206,7 @@ bool slides(ConfigReader& reader, std::int64_t layer) {
 
 void read_layer_types(ConfigReader& reader, NetworkSpec& spec) {
   const json* types = reader.complete("layer_types");
-  if (types == nullptr || reader.error()) return;
+  if (types == nullptr || reader.error() || !has_layer_facts(spec)) return;
   if (!types->is_array() || types->size() != static_cast<std::size_t>(spec.layers)) {
     reader.refuse("/layer_types", fmt::format("{}, expected a list with an entry for each of the "
                                               "{} layers",

@@ -53,6 +53,9 @@ void read_window(ConfigReader& reader, network::NetworkSpec& spec);
 // layer_types: layers of sliding attention get the window.
 void read_layer_types(ConfigReader& reader, network::NetworkSpec& spec);
 
+// Whether there are so few layers that facts can be kept of each; validate() refuses more.
+bool has_layer_facts(const network::NetworkSpec& spec);
+
 // Is this layer one of sliding attention?
 bool slides(ConfigReader& reader, std::int64_t layer);
 

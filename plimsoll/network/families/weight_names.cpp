@@ -84,7 +84,7 @@ WeightNames falcon(const NetworkSpec& spec) {
   WeightNames n = bloom();
   n.norms = NormOrder::kLast;
   const Architecture& a = spec.architecture;
-  if (a.qkv == QkvLayout::kByGroup && !a.shared_norm) {
+  if (a.qkv == QkvLayout::kByGroup && a.parallel && !a.shared_norm) {
     n.attention_in = "ln_attn";
     n.mlp_in = "ln_mlp";
   }
