@@ -43,9 +43,16 @@ NetworkSpec read_bert(ConfigReader& reader) {
 // Positions begin behind the padding token's row.
 NetworkSpec read_roberta(ConfigReader& reader) {
   NetworkSpec spec = read_bert(reader);
-  constexpr std::int64_t kRowsBefore = 2;  // of pad_token_id 1
-  spec.architecture.position_offset = kRowsBefore;
-  spec.positions = std::max<std::int64_t>(spec.positions - kRowsBefore, 1);
+  const bool padded = reader.complete("pad_token_id") != nullptr;
+  const std::int64_t rows_before = padded ? reader.count("pad_token_id") + 1 : 1;
+  spec.architecture.position_offset = rows_before;
+  spec.positions = std::max<std::int64_t>(spec.positions - rows_before, 1);
+  if (!spec.tied_head) {
+    reader.refuse(
+        "/tie_word_embeddings",
+        "false, expected true: an untied head has a bias that nothing reads, which is not "
+        "planned");
+  }
   return spec;
 }
 

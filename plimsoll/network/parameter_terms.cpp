@@ -84,6 +84,9 @@ class TransformerTerms {
     const auto [N, K, H] = std::tuple(s_.heads, s_.kv_heads, s_.head_dim);
     if (N == K && product({N, H}) == D && s_.family != Family::kLlama) {
       put("attention", "4 L D^2", fmt::format("4 * {} * {}^2", L, D), product({4, L, D, D}));
+    } else if (N == K && s_.family != Family::kLlama) {
+      put("attention", "4 L D N H", fmt::format("4 * {} * {} * {} * {}", L, D, N, H),
+          product({4, L, D, N, H}));
     } else {
       put("attention", "2 L D H (N + K)",
           fmt::format("2 * {} * {} * {} * ({} + {})", L, D, H, N, K),
