@@ -28,7 +28,7 @@ ALLOWED = {
     "comm": {"base"},
     "engine": PLANNER | {"formats", "comm"},
     "report": PLANNER | {"formats"},
-    "study": PLANNER | {"engine", "report"},
+    "study": PLANNER | {"comm", "engine", "report"},
 }
 ALLOWED["cli"] = set(ALLOWED)
 

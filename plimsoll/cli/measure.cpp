@@ -1,7 +1,10 @@
 // plimsoll measure MODEL: calculated, dry-run and measured figures, their differences and causes.
+#include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -77,14 +80,13 @@ class Studies {
 };
 
 Result<report::Measurement> measure(network::NetworkSpec spec, plan::Job job,
-                                    const study::Options& options) {
+                                    const study::Options& options, Progress& progress) {
   report::Measurement m;
   const report::Parameters parameters = report::parameters_of(spec);
   m.parameters = parameters.count;
   m.parameter_tensors = parameters.tensors;
   m.spec = std::move(spec);
   m.job = std::move(job);
-  LinePrinter progress(STDERR_FILENO);
   Studies studies(m, options, progress);
   studies.run(true, study::reconcile, m.reconciliation);
   studies.run(options.fit_batch, study::fit_batch, m.fit_batch);
@@ -104,28 +106,60 @@ Result<void> check_working_directory() {
               "it was probably removed; call plimsoll from another one", ExitCode::kEnvironment);
 }
 
+Output output_of(const report::Measurement& measurement, const Given& given,
+                 const TextStyle& style) {
+  const bool named = report::unnamed_differences(measurement.reconciliation).empty();
+  Output output;
+  output.code = named ? ExitCode::kOk : ExitCode::kCheckFailed;
+  output.text = given.has("--json") ? report::json_text(report::measurement_json(measurement))
+                                    : report::measurement_text(measurement, style);
+  return output;
+}
+
+// One rank's share of the command; the first one speaks for all.
+int measure_as_rank(comm::Communicator& world, const network::NetworkSpec& spec,
+                    const plan::Job& job, study::Options options, const Given& given,
+                    const TextStyle& style) {
+  options.world = &world;
+  const bool first = study::is_first(world);
+  LinePrinter printer(STDERR_FILENO);
+  NoProgress silence;
+  const auto measurement =
+      measure(spec, job, options, first ? static_cast<Progress&>(printer) : silence);
+  if (!measurement) throw std::runtime_error(format_error(measurement.error()));
+  if (!first) return 0;
+  const Output output = output_of(*measurement, given, style);
+  std::fputs(output.text.c_str(), stdout);
+  return static_cast<int>(output.code);
+}
+
+Result<Output> measure_on_ranks(const network::NetworkSpec& spec, const plan::Job& job,
+                                const study::Options& options, const Given& given,
+                                const TextStyle& style) {
+  if (options.fit_batch || options.families || options.sweep || options.bisect_bytes) {
+    return fail("--ranks", fmt::format("ranks={} with a study, expected one rank", job.ranks),
+                "leave --ranks out: activations are the same on every rank");
+  }
+  const auto code = study::on_ranks(job.ranks, [&](comm::Communicator& world) {
+    return measure_as_rank(world, spec, job, options, given, style);
+  });
+  if (!code) return tl::unexpected(code.error());
+  return Output{"", static_cast<ExitCode>(*code)};
+}
+
 Result<Output> run(const Given& given, const TextStyle& style) {
   if (auto ok = check_working_directory(); !ok) return tl::unexpected(ok.error());
   const auto spec = formats::load_model(given.positional);
   if (!spec) return tl::unexpected(spec.error());
   const auto job = make_job(given, *spec);
   if (!job) return tl::unexpected(job.error());
-  if (job->sharded()) {
-    return fail("--ranks",
-                fmt::format("ranks={}, zero={}: several ranks are planned but not measured in this "
-                            "version, expected --ranks 1 --zero 0",
-                            job->ranks, static_cast<int>(job->stage)));
-  }
   const auto options = read_options(given);
   if (!options) return tl::unexpected(options.error());
-  const auto measurement = measure(*spec, *job, *options);
+  if (job->ranks > 1) return measure_on_ranks(*spec, *job, *options, given, style);
+  LinePrinter progress(STDERR_FILENO);
+  const auto measurement = measure(*spec, *job, *options, progress);
   if (!measurement) return tl::unexpected(measurement.error());
-  const bool named = report::unnamed_differences(measurement->reconciliation).empty();
-  Output output;
-  output.code = named ? ExitCode::kOk : ExitCode::kCheckFailed;
-  output.text = given.has("--json") ? report::json_text(report::measurement_json(*measurement))
-                                    : report::measurement_text(*measurement, style);
-  return output;
+  return output_of(*measurement, given, style);
 }
 
 }  // namespace

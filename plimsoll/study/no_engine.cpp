@@ -13,6 +13,11 @@ tl::unexpected<Error> missing() {
 
 }  // namespace
 
+Result<int> on_ranks(std::int32_t, const std::function<int(comm::Communicator&)>&) {
+  return missing();
+}
+bool is_first(const comm::Communicator&) { return true; }
+
 Result<report::Reconciliation> reconcile(const network::NetworkSpec&, const plan::Job&,
                                          const Options&, Progress&) {
   return missing();

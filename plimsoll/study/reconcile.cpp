@@ -1,5 +1,8 @@
 // reconcile(): one job calculated, dry-run and measured, line by line.
+#include <cstdlib>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -7,10 +10,14 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/base/checked.hpp"
+#include "plimsoll/comm/recording.hpp"
+#include "plimsoll/comm/self.hpp"
 #include "plimsoll/engine/library/reference_kernels.hpp"
 #include "plimsoll/engine/library/version.hpp"
 #include "plimsoll/engine/run/recorded_run.hpp"
 #include "plimsoll/engine/run/saved_tensors.hpp"
+#include "plimsoll/engine/zero/launch.hpp"
 #include "plimsoll/plan/walk.hpp"
 #include "plimsoll/study/runs.hpp"
 #include "plimsoll/study/studies.hpp"
@@ -28,6 +35,7 @@ struct Column {
   std::optional<std::vector<timeline::PhaseEvents>> phases;
   std::optional<plan::Ledger> ledger;
   std::optional<std::int64_t> peak;
+  std::optional<std::int64_t> traffic;  // of all steps
 };
 
 Column calculated_column(const network::Network& net, const plan::Job& job, std::int32_t steps) {
@@ -40,18 +48,25 @@ Column calculated_column(const network::Network& net, const plan::Job& job, std:
   column.phases = timeline::comparable(timeline);
   column.peak = timeline::find_peak(timeline).bytes;
   column.ledger = plan::count_ledger(result.ledger);
+  if (job.sharded()) column.traffic = checked_mul(result.traffic.bytes(), steps);
   return column;
 }
 
-Column run_column(const network::Network& net, const plan::Job& job,
-                  const engine::RecordOptions& options, std::string_view what, Progress& progress) {
+Column run_column(const network::Network& net, const plan::Job& job, engine::RecordOptions options,
+                  std::string_view what, Progress& progress) {
   Column column;
+  std::optional<comm::Recording> recording;
+  if (options.world != nullptr) options.world = &recording.emplace(*options.world);
   if (job.backend == plan::Backend::kCpu) {
     const timeline::Timeline timeline = told_run(net, job, options, what, progress);
     column.phases = timeline::comparable(timeline);
     column.peak = timeline::find_peak(timeline).bytes;
   }
-  if (job.checkpoint == network::Checkpoint::kNone) {
+  // These runs exchange no scalars, so what is small are small units.
+  if (recording) {
+    column.traffic = recording->traffic().bytes() + recording->traffic().small.bytes;
+  }
+  if (job.checkpoint == network::Checkpoint::kNone && !job.sharded()) {
     column.ledger = engine::saved_tensors(net, job, options.device).ledger;
   }
   return column;
@@ -90,6 +105,7 @@ class Rows {
     add_phases(0, "first");
     add_phases(steps - 1, "steady");
     add_row("peak of all steps", Unit::kBytes, [](const Column& c) { return c.peak; });
+    add_row("traffic of all steps", Unit::kBytes, [](const Column& c) { return c.traffic; });
     add_ledger("A as saved", &plan::Ledger::as_saved);
     add_ledger("A without parameters", &plan::Ledger::without_parameters);
     add_ledger("A distinct", &plan::Ledger::distinct);
@@ -168,6 +184,21 @@ class Rows {
   std::vector<report::ReconciliationRow> rows_;
 };
 
+// One row for each other rank: by how many bytes its figures differ, all lines together.
+void add_ranks(std::vector<report::ReconciliationRow>& rows, comm::Communicator& world) {
+  std::int64_t own = 0;
+  for (const report::ReconciliationRow& row : rows) own += std::abs(row.difference.value_or(0));
+  std::vector<std::int64_t> all(static_cast<std::size_t>(world.size()));
+  const comm::ConstView input{&own, 1, comm::DType::kInt64};
+  world.all_gather(input, comm::view(std::span(all)), {"differences"}).wait();
+  for (int r = 0; r < world.size(); ++r) {
+    if (r == world.rank()) continue;
+    const std::int64_t there = all[static_cast<std::size_t>(r)];
+    rows.push_back(make_row(fmt::format("rank {}: sum of differences", r), 0, std::nullopt, there,
+                            "", Unit::kBytes));
+  }
+}
+
 report::Reconciliation reconcile_network(const network::Network& net, const plan::Job& job,
                                          const Options& options, const Causes& causes,
                                          Progress& progress) {
@@ -177,18 +208,26 @@ report::Reconciliation reconcile_network(const network::Network& net, const plan
   engine::RecordOptions record;
   record.steps = options.steps;
   record.device = at::kMeta;
+  std::unique_ptr<comm::Communicator> alone;
+  if (job.sharded()) {
+    alone = comm::make_fake(options.world == nullptr ? 0 : options.world->rank(), job.ranks);
+    record.world = alone.get();
+  }
   const Column dry = run_column(net, job, record, "dry run on the meta device", progress);
   if (!dry.phases) {
     result.dry_reason = "phases of a CUDA run: the scratch of its kernels is not known";
   }
   Column measured;
+  const std::unique_ptr<comm::Communicator> self = comm::make_self();
   if (const auto reason = no_measurement(job)) {
     result.measured_reason = *reason;
   } else {
     record.device = at::kCPU;
+    if (job.sharded()) record.world = options.world == nullptr ? self.get() : options.world;
     measured = run_column(net, job, record, "measuring", progress);
   }
   result.rows = Rows(calculated, dry, measured, causes).build(options.steps);
+  if (options.world != nullptr) add_ranks(result.rows, *options.world);
   return result;
 }
 
@@ -199,11 +238,12 @@ Result<void> fits(const network::NetworkSpec& spec, const plan::Job& job,
   const auto peak =
       guarded<std::int64_t>([&] { return calculated_peak(network_of(spec, job), job); });
   if (!peak) return tl::unexpected(peak.error());
-  if (*peak <= *available) return {};
+  const std::int64_t all_ranks = checked_mul(*peak, job.ranks);
+  if (all_ranks <= *available) return {};
   return fail("measure",
-              fmt::format("the step's calculated peak is {} B, expected at most the {} B that are "
-                          "free here",
-                          *peak, *available),
+              fmt::format("the step's calculated peak is {} B on {} rank(s), expected at most the "
+                          "{} B that are free here",
+                          all_ranks, job.ranks, *available),
               "`plimsoll plan` needs no memory; a smaller --batch or --seq needs less",
               ExitCode::kEnvironment);
 }
@@ -220,5 +260,11 @@ Result<report::Reconciliation> reconcile(const network::NetworkSpec& spec, const
     return reconcile_network(net, job, options, causes, progress);
   });
 }
+
+Result<int> on_ranks(std::int32_t ranks, const std::function<int(comm::Communicator&)>& body) {
+  return engine::zero::launch(ranks, body);
+}
+
+bool is_first(const comm::Communicator& world) { return world.rank() == 0; }
 
 }  // namespace plimsoll::study

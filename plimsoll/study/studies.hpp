@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "plimsoll/base/error.hpp"
@@ -17,6 +18,10 @@
 #include "plimsoll/network/spec.hpp"
 #include "plimsoll/plan/job.hpp"
 #include "plimsoll/report/measure_reports.hpp"
+
+namespace plimsoll::comm {
+class Communicator;
+}
 
 namespace plimsoll::study {
 
@@ -27,9 +32,18 @@ struct Options {
   std::optional<report::SweepAxis> sweep;
   std::optional<std::int64_t> bisect_bytes;
   std::optional<std::int64_t> memory_available;  // bytes that are free here; none: not known
+  // The ranks of a sharded job, of which this process is one; null for a job of one rank.
+  comm::Communicator* world = nullptr;
 };
 
-// Calculated, dry and measured figures of the job, line by line. Always asked for. A run whose
+// Starts `ranks` processes of this program with its own arguments, in each of which the call of
+// on_ranks runs `body` with its world; returns the exit code for all of them (comm/launch.hpp). The
+// process that is called first only waits.
+Result<int> on_ranks(std::int32_t ranks, const std::function<int(comm::Communicator&)>& body);
+bool is_first(const comm::Communicator& world);  // rank 0, which speaks for all
+
+// Calculated, dry and measured figures of the job, line by line: of this rank, and whether the others
+// agree. Collective when there are ranks. Always asked for. A run whose
 // calculated peak is above memory_available is refused.
 Result<report::Reconciliation> reconcile(const network::NetworkSpec& spec, const plan::Job& job,
                                          const Options& options, Progress& progress);

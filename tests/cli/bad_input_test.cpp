@@ -117,7 +117,7 @@ std::vector<Bad> bad_choices() {
       refused_value("--prefetch", "-1", "\"-1\", expected a whole number from 0 to 1024"),
       {{"plan", "gpt2", "--ranks", "2", "--optimizer-impl", "torch-cpp"},
        "[--optimizer-impl] implementation torch-cpp steps whole parameters of one process"},
-      {{"measure", "gpt2", "--ranks", "2"}, "[--ranks] ranks=2, zero=0: several ranks"},
+      {{"measure", "gpt2", "--ranks", "2", "--fit-batch"}, "[--ranks] ranks=2 with a study"},
       {{"plan", "gpt2", "--device", "h100"}, "names: h100-80g, h100-pcie-80g"},
       {{"plan", "gpt2", "--device", "rtx4090"}, "nearest name: rtx-4090"},
       refused_value("--device", "24Gib", "\"24Gib\", expected a size"),

@@ -1,4 +1,5 @@
 // JSON output: valid by its schema, and the same figures as the text.
+#include <set>
 #include <string>
 #include <vector>
 
@@ -175,6 +176,21 @@ TEST_CASE("measurements are valid by their schema, and every difference is named
   }
   for (const json& row : value["rows"]) {
     CHECK((row["difference"] == 0 || row["cause"].is_string()));
+  }
+}
+
+TEST_CASE("a sharded job: every line of every rank is equal, traffic too") {
+  const json value = output_of({"measure", "minigpt:d=33,L=2,V=51,s=8,heads=3", "--ranks", "3",
+                                "--zero", "3", "--precision", "mixed", "--accumulate", "2"});
+  check_schema("measure", value);
+  std::set<std::string> lines;
+  for (const json& row : value["rows"]) {
+    CHECK(row["difference"] == 0);
+    lines.insert(row["line"].get<std::string>());
+  }
+  for (const char* line : {"peak of all steps", "traffic of all steps",
+                           "rank 1: sum of differences", "rank 2: sum of differences"}) {
+    CHECK(lines.contains(line));
   }
 }
 #endif

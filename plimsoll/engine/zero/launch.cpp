@@ -1,8 +1,11 @@
 #include "plimsoll/engine/zero/launch.hpp"
 
 #include <algorithm>
+#include <fstream>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "plimsoll/engine/torch.hpp"
 
@@ -20,6 +23,17 @@ int launch(int argc, char** argv, int ranks, const std::function<int(comm::Commu
     }
   };
   return comm::launch(argc, argv, ranks, rank_body, options);
+}
+
+int launch(int ranks, const std::function<int(comm::Communicator&)>& body,
+           const comm::LaunchOptions& options) {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return zero::launch(static_cast<int>(words.size()), pointers.data(), ranks, body, options);
 }
 
 }  // namespace plimsoll::engine::zero

@@ -13,4 +13,9 @@ namespace plimsoll::engine::zero {
 int launch(int argc, char** argv, int ranks, const std::function<int(comm::Communicator&)>& body,
            const comm::LaunchOptions& options = {});
 
+// The same for a program that no longer has its arguments at hand: they are read from the system. To be
+// called once, at the same place in every process.
+int launch(int ranks, const std::function<int(comm::Communicator&)>& body,
+           const comm::LaunchOptions& options = {});
+
 }  // namespace plimsoll::engine::zero
