@@ -323,7 +323,7 @@ class JobReader {
 
   void assume_kernel() {
     if (is_image() || job_.attention) return;
-    const std::string_view kernel = network::name(job_.kernel());
+    const std::string_view kernel = network::name(job_.kernel(spec_.heads != spec_.kv_heads));
     if (!given_.has("--attention")) {
       assume("--attention", kernel);
     } else {

@@ -75,6 +75,7 @@ class Reader {
     device.title = entry.at("title");
     device.platform =
         entry.at("backend") == "rocm" ? hardware::Platform::kRocm : hardware::Platform::kCuda;
+    device.compute_capability = read_figure<std::int64_t>(entry.at("compute_capability"));
     device.capacity = read_figure<std::int64_t>(entry.at("capacity"));
     device.usable = read_figure<std::int64_t>(entry.at("usable"));
     device.context = read_figure<std::int64_t>(entry.at("context"));

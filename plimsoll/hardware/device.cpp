@@ -28,7 +28,7 @@ Device device_of_size(std::int64_t bytes, std::string_view text) {
   device.capacity = {bytes, Evidence::kAssumed, "as given"};
   device.usable = {bytes, Evidence::kAssumed, "as given: all of it"};
   device.context = {600 * kMiB, Evidence::kAssumed, "set as for the cards of the device table"};
-  device.bandwidth.source = unknown;
+  device.bandwidth.source = device.compute_capability.source = unknown;
   for (Peak& peak : device.peaks) peak.vector.source = peak.tensor.source = unknown;
   return device;
 }

@@ -49,6 +49,8 @@ struct Device {
   std::string name;   // "h100-80g"
   std::string title;  // "NVIDIA H100 SXM5, 80 GB"
   Platform platform = Platform::kCuda;
+  // Of CUDA cards, ten times major plus minor: 90 is 9.0. Decides which kernels a library takes.
+  Figure<std::int64_t> compute_capability;
   Figure<std::int64_t> capacity;  // bytes, as marketed; the vendors' GB of memory are 2^30
   Figure<std::int64_t> usable;    // bytes that the driver reports to programs
   Figure<std::int64_t> context;   // bytes kept free for the driver's context and loaded kernels

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/network/rules/attention.hpp"
+
 namespace plimsoll::plan {
 namespace {
 
@@ -23,7 +25,8 @@ struct LayerSizes {
 
 // What one norm saves of its input: the composite RMSNorm of the CPU has it twice and normalised.
 double norm_values(const network::Architecture& a, network::Backend backend) {
-  const bool composite = !network::is_layer_norm(a.norm) && backend == network::Backend::kCpu;
+  const bool composite =
+      !network::is_layer_norm(a.norm) && !network::facts_of(backend).rms_norm_fused;
   return composite ? 3 : 1;
 }
 
@@ -53,9 +56,13 @@ bool is_gpt(const network::NetworkSpec& spec) {
   return spec.family == network::Family::kMiniGpt || spec.family == network::Family::kGpt2;
 }
 
-std::int64_t padded_rows(std::int64_t tokens, network::DType dtype, network::Backend backend) {
-  if (backend == network::Backend::kCpu || dtype != network::DType::kFloat32) return tokens;
-  return (tokens + 31) / 32 * 32;
+// Rows of the logsumexp that attention saves, by the kernel that the library takes.
+std::int64_t saved_rows(std::int64_t tokens, network::DType dtype, network::Backend backend) {
+  const network::LibraryFacts facts = network::facts_of(backend);
+  const network::AttentionKernel kernel = network::rules::chosen_kernel(facts, {dtype});
+  if (kernel != network::AttentionKernel::kEfficient) return tokens;
+  const std::int64_t multiple = facts.efficient_row_multiple;
+  return (tokens + multiple - 1) / multiple * multiple;
 }
 
 }  // namespace
@@ -70,7 +77,7 @@ std::int64_t saved_bytes_per_sample(const network::NetworkSpec& spec, std::int64
                                     network::DType dtype, network::Backend backend) {
   const std::int64_t e = network::size_of(dtype);
   const std::int64_t td = checked_mul(tokens, spec.width);
-  const std::int64_t rows = padded_rows(tokens, dtype, backend);
+  const std::int64_t rows = saved_rows(tokens, dtype, backend);
   const std::int64_t layer =
       checked_add(checked_mul(checked_add(checked_mul(17, td), checked_mul(4, tokens)), e),
                   checked_mul(checked_mul(4, spec.heads), rows));

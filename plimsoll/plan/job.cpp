@@ -113,13 +113,16 @@ shard::ScheduleOptions Job::schedule_options() const {
   return {stage, ranks, prefetch, reshard_root, reduce_each};
 }
 
-AttentionKernel Job::kernel() const {
+AttentionKernel Job::kernel(bool grouped) const {
   if (attention) return *attention;
-  return network::rules::chosen_kernel(facts(), recipe().compute, dropout > 0);
+  return network::rules::chosen_kernel(facts(), {recipe().compute, dropout > 0, grouped});
 }
 
 network::LibraryFacts Job::facts() const {
-  return backend == Backend::kCpu ? network::cpu_facts(threads) : network::cuda_facts();
+  if (backend == Backend::kCpu) return network::cpu_facts(threads);
+  network::Card card;
+  if (device) card.compute_capability = device->compute_capability.value.value_or(0);
+  return network::cuda_facts(card);
 }
 
 network::BuildOptions Job::build_options() const {
@@ -183,27 +186,35 @@ Result<void> validate_sharding(const Job& job) {
               "leave --optimizer-impl out, or use --ranks 1 --zero 0");
 }
 
-Result<void> validate_kernel(const Job& job) {
-  if (!job.attention) return {};
-  const bool narrow = network::size_of(job.recipe().compute) == 2;
+std::string kernel_hint(const Job& job, bool grouped) {
   if (*job.attention == AttentionKernel::kEfficient && job.backend == Backend::kCpu) {
-    return fail("--attention", "attention=efficient does not exist on cpu, expected flash or math",
-                "--backend cuda plans the memory-efficient kernel");
+    return "--backend cuda plans the memory-efficient kernel";
   }
-  if (*job.attention == AttentionKernel::kFlash && job.backend == Backend::kCuda && !narrow) {
-    return fail("--attention",
-                fmt::format("attention=flash does not exist on cuda for {}, expected efficient or "
-                            "math",
-                            network::name(job.recipe().compute)),
-                "--precision bf16 or mixed can use flash");
+  if (*job.attention == AttentionKernel::kEfficient && grouped) {
+    return "the memory-efficient kernel reads as many key heads as query heads";
   }
-  if (job.dropout > 0 && *job.attention != AttentionKernel::kMath && job.backend == Backend::kCpu) {
-    return fail("--attention",
-                fmt::format("attention={} with dropout={} does not exist on cpu, expected math",
-                            network::name(*job.attention), job.dropout),
-                "leave --attention out, or use --dropout 0");
+  if (job.backend == Backend::kCuda) return "--precision bf16 or mixed can use flash";
+  return "leave --attention out, or use --dropout 0";
+}
+
+Result<void> validate_kernel(const Job& job, const network::NetworkSpec& spec) {
+  if (!job.attention) return {};
+  const network::LibraryFacts facts = job.facts();
+  const bool grouped = spec.heads != spec.kv_heads;
+  const network::rules::AttentionUse use{job.recipe().compute, job.dropout > 0, grouped};
+  if (network::rules::kernel_exists(facts, *job.attention, use)) return {};
+  std::vector<std::string_view> known;
+  for (const AttentionKernel kernel :
+       {AttentionKernel::kFlash, AttentionKernel::kEfficient, AttentionKernel::kMath}) {
+    if (network::rules::kernel_exists(facts, kernel, use)) known.push_back(network::name(kernel));
   }
-  return {};
+  std::string what =
+      fmt::format("attention={} does not exist on {} for {}", network::name(*job.attention),
+                  network::name(job.backend), network::name(use.dtype));
+  if (use.dropout) what += fmt::format(" with dropout={}", job.dropout);
+  if (grouped) what += fmt::format(" with {} heads over {}", spec.heads, spec.kv_heads);
+  return fail("--attention", fmt::format("{}, expected {}", what, fmt::join(known, " or ")),
+              kernel_hint(job, grouped));
 }
 
 // The engine's own kernels exist for these states.
@@ -262,7 +273,7 @@ Result<void> validate_reserve(const Job& job) {
 Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
   if (auto ok = validate_reserve(job); !ok) return ok;
   if (auto ok = validate_sizes(job, spec); !ok) return ok;
-  if (auto ok = validate_kernel(job); !ok) return ok;
+  if (auto ok = validate_kernel(job, spec); !ok) return ok;
   if (auto ok = validate_optimizer(job); !ok) return ok;
   if (auto ok = validate_sharding(job); !ok) return ok;
   if (job.semantics == Semantics::kHuggingFace && spec.family != network::Family::kLlama) {

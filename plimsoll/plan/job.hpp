@@ -93,7 +93,8 @@ struct Job {
   // Of the gradients that the optimizer reads. Sums over ranks of 16-bit gradients are fp32.
   DType gradient_dtype() const;
   Recipe recipe() const;
-  AttentionKernel kernel() const;  // what runs
+  // What runs; `grouped`: the model has fewer key heads than query heads.
+  AttentionKernel kernel(bool grouped = false) const;
   network::LibraryFacts facts() const;
   network::BuildOptions build_options() const;
 };

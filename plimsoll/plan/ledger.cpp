@@ -22,18 +22,21 @@ void add_to(LedgerLine& line, std::int64_t bytes) {
 }  // namespace
 
 void LedgerCounter::add(std::int64_t bytes, std::int64_t storage_bytes, std::uint64_t storage,
-                        Tag tag) {
+                        Tag tag, bool on_host) {
   add_to(ledger_.as_saved, bytes);
   if (is_model_state(tag)) return;
   add_to(ledger_.without_parameters, bytes);
   if (storage == 0 || !seen_.insert(storage).second) return;
   add_to(ledger_.distinct, storage_bytes);
+  if (on_host) ledger_.host_bytes = checked_add(ledger_.host_bytes, storage_bytes);
   if (tag != Tag::kInputs) add_to(ledger_.distinct_hf, storage_bytes);
 }
 
 Ledger count_ledger(const std::vector<SavedRecord>& records) {
   LedgerCounter counter;
-  for (const SavedRecord& r : records) counter.add(r.bytes, r.storage_bytes, r.block, r.tag);
+  for (const SavedRecord& r : records) {
+    counter.add(r.bytes, r.storage_bytes, r.block, r.tag, r.on_host);
+  }
   return counter.ledger();
 }
 

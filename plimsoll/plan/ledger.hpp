@@ -25,14 +25,17 @@ struct Ledger {
   LedgerLine without_parameters;
   LedgerLine distinct;
   LedgerLine distinct_hf;
+  // Of both last lines: bytes in host memory, not on the device (states of random generators).
+  std::int64_t host_bytes = 0;
 };
 
 // Counts saved tensors one by one; the only place that knows the conventions.
 class LedgerCounter {
  public:
-  // `storage` tells storages apart; 0 for a tensor without one. `tag` is the storage's.
-  void add(std::int64_t bytes, std::int64_t storage_bytes, std::uint64_t storage,
-           timeline::Tag tag);
+  // `storage` tells storages apart; 0 for a tensor without one. `tag` is the storage's; `on_host`:
+  // it does not lie on the device.
+  void add(std::int64_t bytes, std::int64_t storage_bytes, std::uint64_t storage, timeline::Tag tag,
+           bool on_host = false);
   const Ledger& ledger() const { return ledger_; }
 
  private:

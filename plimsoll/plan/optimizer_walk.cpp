@@ -10,6 +10,10 @@ using network::Tensor;
 using timeline::Tag;
 namespace rules = network::rules;
 
+bool counters_on_host(const Job& job) {
+  return job.optimizer_impl == OptimizerImpl::kTorchPython && job.facts().step_counters_on_host;
+}
+
 OptimizerWalk::OptimizerWalk(network::Autograd& autograd, const Job& job,
                              const std::vector<Tensor>& parameters,
                              timeline::OperationId first_operation)
@@ -36,11 +40,14 @@ void OptimizerWalk::make_state(std::size_t i) {
                             Tag::kOptimizer);
   };
   const int count = moments(job_.optimizer);
-  if (has_step_counters(job_.optimizer, job_.optimizer_impl)) {
-    state.counter = a_.empty_strided({}, {}, DType::kFloat32, Tag::kOptimizer);
-  }
+  if (has_step_counters(job_.optimizer, job_.optimizer_impl)) state.counter = make_counter();
   if (count > 0) state.first = moment();
   if (count > 1) state.second = moment();
+}
+
+Tensor OptimizerWalk::make_counter() {
+  if (counters_on_host(job_)) return a_.host_tensor({}, DType::kFloat32);
+  return a_.empty_strided({}, {}, DType::kFloat32, Tag::kOptimizer);
 }
 
 void OptimizerWalk::allocate_states() {
@@ -94,6 +101,24 @@ void OptimizerWalk::sgd_loop(std::size_t i) {
   if (!first) rules::in_place_with_number(a_, states_[i].first);
 }
 
+// One temporary of every parameter at once: AdamW's denominators, or SGD's decayed gradients.
+void OptimizerWalk::list_step() {
+  std::vector<Tensor> temporaries;
+  temporaries.reserve(parameters_.size());
+  const bool adamw = job_.optimizer == Optimizer::kAdamW;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!has_gradient(i)) continue;
+    a_.operation = first_operation_ + static_cast<timeline::OperationId>(i);
+    temporaries.push_back(rules::empty_like(a_, adamw ? states_[i].second : parameters_[i]));
+  }
+  if (job_.optimizer != Optimizer::kSgdMomentum) return;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!has_gradient(i)) continue;
+    a_.operation = first_operation_ + static_cast<timeline::OperationId>(i);
+    make_state(i);  // at the first step a clone of the decayed gradient
+  }
+}
+
 void OptimizerWalk::step() {
   a_.tag = Tag::kWorkspace;
   const bool torch_loop = job_.optimizer_impl != OptimizerImpl::kPlimsoll;
@@ -104,6 +129,10 @@ void OptimizerWalk::step() {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (has_gradient(i)) make_state(i);
     }
+  }
+  if (job_.optimizer_impl == OptimizerImpl::kTorchPython && a_.facts.optimizer_lists) {
+    list_step();
+    return;
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (!has_gradient(i)) continue;

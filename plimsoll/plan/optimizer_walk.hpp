@@ -8,6 +8,9 @@
 
 namespace plimsoll::plan {
 
+// Whether step counters are in memory that the walk's events are not about.
+bool counters_on_host(const Job& job);
+
 class OptimizerWalk {
  public:
   // `first_operation` is the operation id of parameter 0's optimizer events.
@@ -29,10 +32,12 @@ class OptimizerWalk {
     bool made = false;
   };
   void make_state(std::size_t i);
+  network::Tensor make_counter();
   bool has_gradient(std::size_t i) const;
   void scale_gradients();
   void adamw_loop(std::size_t i);
   void sgd_loop(std::size_t i);
+  void list_step();
   void count_step(std::size_t i);
 
   network::Autograd& a_;

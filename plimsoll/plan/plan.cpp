@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plimsoll/plan/advice.hpp"
+#include "plimsoll/plan/optimizer_walk.hpp"
 
 namespace plimsoll::plan {
 namespace {
@@ -25,26 +26,34 @@ StepTimeline step_timeline(const timeline::PeakSink& sink, std::int32_t step,
   return result;
 }
 
-// Remembers what is alive when the steady optimizer phase begins: parameters, gradients, states.
+// Remembers what is alive when the steady optimizer phase begins: parameters, gradients, states. Runs
+// the model of the device's allocator beside, when there is one.
 class PostsSink final : public timeline::Sink {
  public:
   explicit PostsSink(std::int32_t steady_step) : steady_(steady_step) {}
   void begin_phase(timeline::PhaseKey key) override {
     peak.begin_phase(key);
+    if (allocator) allocator->begin_phase(key);
     if (key.phase == Phase::kOptimizer && key.step == steady_) at_optimizer = peak.alive();
   }
-  void end_phase() override { peak.end_phase(); }
+  void end_phase() override {
+    peak.end_phase();
+    if (allocator) allocator->end_phase();
+  }
   void allocate(timeline::BlockId b, std::int64_t n, Tag t, timeline::OperationId o) override {
     peak.allocate(b, n, t, o);
+    if (allocator) allocator->allocate(b, n, t, o);
   }
   void release(timeline::BlockId b, std::int64_t n, Tag t, timeline::OperationId o) override {
     peak.release(b, n, t, o);
+    if (allocator) allocator->release(b, n, t, o);
   }
   void retag(timeline::BlockId b, std::int64_t n, Tag from, Tag to) override {
     peak.retag(b, n, from, to);
   }
 
   timeline::PeakSink peak;
+  std::optional<allocator::AllocatorSink> allocator;
   timeline::BytesByTag at_optimizer{};
 
  private:
@@ -65,7 +74,9 @@ Posts make_posts(const timeline::BytesByTag& alive, const network::Network& netw
   posts.parameters = of(alive, Tag::kParameters) + of(alive, Tag::kMasterCopy);
   posts.gradients = of(alive, Tag::kGradients);
   posts.step_counters = step_counters(network, job);
-  posts.moments = of(alive, Tag::kOptimizer) - posts.step_counters;
+  posts.counters_on_host = counters_on_host(job);
+  const std::int64_t counters_alive = posts.counters_on_host ? 0 : posts.step_counters;
+  posts.moments = of(alive, Tag::kOptimizer) - counters_alive;
   posts.activations = ledger.distinct.bytes;
   return posts;
 }
@@ -80,6 +91,9 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   plan.job = job;
   plan.library = job.facts().library;
   PostsSink sink(steady);
+  if (job.backend == Backend::kCuda) {
+    sink.allocator.emplace(library_blocks(network, job), reservable(job));
+  }
   const WalkResult result = walk(network, job, walk_options, sink);
   plan.parameter_count = network.parameter_elements();
   plan.parameter_tensors = static_cast<std::int64_t>(network.parameters.size());
@@ -87,6 +101,8 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   plan.posts = make_posts(sink.at_optimizer, network, job, plan.ledger);
   plan.first = step_timeline(sink.peak, 0, network);
   plan.steady = step_timeline(sink.peak, steady, network);
+  plan.memory = make_memory(network, job, plan.steady.peak, steady,
+                            sink.allocator ? &*sink.allocator : nullptr);
   plan.flops = result.flops;
   plan.rule_6nt = checked_mul(checked_mul(6, plan.parameter_count),
                               checked_mul(job.batch, std::max<std::int64_t>(job.sequence, 1)));

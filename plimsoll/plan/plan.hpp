@@ -12,6 +12,7 @@
 #include "plimsoll/plan/cost.hpp"
 #include "plimsoll/plan/job.hpp"
 #include "plimsoll/plan/ledger.hpp"
+#include "plimsoll/plan/memory.hpp"
 #include "plimsoll/plan/traffic.hpp"
 #include "plimsoll/plan/walk.hpp"
 #include "plimsoll/timeline/timeline.hpp"
@@ -25,6 +26,7 @@ struct Posts {
   std::int64_t moments = 0;        // O without counters
   std::int64_t step_counters = 0;  // O: one 4-byte tensor per parameter tensor in some optimizers
   std::int64_t activations = 0;    // A: the ledger's `distinct`
+  bool counters_on_host = false;   // then no bytes of the device
   std::int64_t optimizer() const { return moments + step_counters; }
 };
 
@@ -44,6 +46,7 @@ struct Plan {
   Ledger ledger;
   StepTimeline first;
   StepTimeline steady;
+  Memory memory;                          // of the steady step
   PassFlops flops;                        // of one micro-batch
   std::int64_t rule_6nt = 0;              // 6 Psi B T
   std::optional<ClosedForm> closed_form;  // none for image networks

@@ -46,7 +46,8 @@ std::string settings(const NetworkSpec& spec, const Job& job) {
   if (job.optimizer_impl != plan::OptimizerImpl::kPlimsoll) {
     text += fmt::format(" of {}", plan::name(job.optimizer_impl));
   }
-  if (!is_image(spec)) text += fmt::format(", attention {}", network::name(job.kernel()));
+  if (!is_image(spec))
+    text += fmt::format(", attention {}", network::name(job.kernel(spec.heads != spec.kv_heads)));
   if (job.checkpoint != network::Checkpoint::kNone) {
     text += fmt::format(", checkpoint {}", network::name(job.checkpoint));
   }
@@ -159,7 +160,8 @@ Json job_json(const NetworkSpec& spec, const Job& job) {
   add_precision(json, job);
   json["optimizer"] = plan::name(job.optimizer);
   json["optimizer_impl"] = plan::name(job.optimizer_impl);
-  json["attention"] = is_image(spec) ? Json(nullptr) : Json(network::name(job.kernel()));
+  json["attention"] =
+      is_image(spec) ? Json(nullptr) : Json(network::name(job.kernel(spec.heads != spec.kv_heads)));
   json["checkpoint"] = network::name(job.checkpoint);
   json["dropout"] = job.dropout;
   json["ranks"] = job.ranks;

@@ -5,6 +5,7 @@
 
 #include "plimsoll/report/job.hpp"
 #include "plimsoll/report/plan_figures.hpp"
+#include "plimsoll/report/plan_memory.hpp"
 
 namespace plimsoll::report {
 namespace {
@@ -70,27 +71,6 @@ Json step_json(const StepTimeline& step) {
   Json json;
   json["phases"] = std::move(phases);
   json["peak"] = std::move(peak);
-  return json;
-}
-
-Json memory_json(const Plan& plan) {
-  const bool cpu = plan.job.backend == network::Backend::kCpu;
-  const auto assumed = assumed_facts(plan.job.backend);
-  const std::string no_allocator = "the model of CUDA's caching allocator is not in this version";
-  Json json;
-  Json reason;
-  json["requested"] = plan.steady.peak.bytes;
-  json["allocated"] = cpu ? Json(plan.steady.peak.bytes) : Json(nullptr);
-  if (!cpu) reason["allocated"] = no_allocator;
-  json["reserved"] = nullptr;
-  reason["reserved"] = cpu ? "the CPU allocator keeps no reserve of its own" : no_allocator;
-  json["device_used"] = nullptr;
-  reason["device_used"] = "no device was asked for";
-  json["assumed_bytes"] = assumed.empty() ? Json(0) : Json(nullptr);
-  if (!assumed.empty()) {
-    reason["assumed_bytes"] = fmt::format("{}: {}", assumed.front().what, assumed.front().value);
-  }
-  json["reason"] = std::move(reason);
   return json;
 }
 

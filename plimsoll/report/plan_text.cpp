@@ -9,6 +9,7 @@
 #include "plimsoll/base/table.hpp"
 #include "plimsoll/report/job.hpp"
 #include "plimsoll/report/plan_figures.hpp"
+#include "plimsoll/report/plan_memory.hpp"
 
 namespace plimsoll::report {
 namespace {
@@ -42,7 +43,9 @@ std::string posts_section(const Plan& plan, const TextStyle& style) {
   add("O", "optimizer", posts.optimizer(), "");
   if (posts.step_counters > 0) {
     add("", "  moments", posts.moments, "");
-    add("", "  step counters", posts.step_counters, "one per parameter tensor");
+    add("", "  step counters", posts.step_counters,
+        posts.counters_on_host ? "one per parameter tensor, in host memory"
+                               : "one per parameter tensor");
   }
   add("A", "activations", posts.activations, "what backward needs (distinct, see below)");
   table.rule();
@@ -260,7 +263,8 @@ std::string evidence_section(const Plan& plan, const TextStyle& style) {
   text = heading("Evidence", text, style);
   for (const network::Fact& fact : assumed_facts(plan.job.backend)) {
     text += "  - " +
-            wrapped(fmt::format("assumed: {}: {}", fact.what, fact.value), 4, 4, style.width) +
+            wrapped(fmt::format("assumed: {}: {} ({})", fact.what, fact.value, fact.source), 4, 4,
+                    style.width) +
             "\n";
   }
   return text;
@@ -278,6 +282,7 @@ std::string plan_text(const Plan& plan, ShownStep shown, const TextStyle& style)
       posts_section(plan, style),
       peak_section(step, which, style),
       phases_section(plan, step, which, style),
+      memory_section(plan, style),
       ledger_section(plan, style),
       traffic_section(plan, style),
       advice_section(plan, style),

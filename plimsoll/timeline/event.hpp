@@ -27,6 +27,7 @@ enum class Tag : std::uint8_t {
   kLibraryWorkspace,  // cuBLAS and the like
   kSnapshot,          // checkpoint snapshot being written
   kKvCache,           // cached keys and values
+  kAssumedWorkspace,  // scratch of kernels whose size is only assumed
   kCount,
 };
 

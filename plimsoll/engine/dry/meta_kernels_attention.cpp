@@ -81,16 +81,24 @@ Three flash_cpu_backward(const Tensor& gradient, const Tensor& q, const Tensor& 
 using FlashResult =
     std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
 
-// Two words that seed the dropout, saved with or without one.
-Tensor random_state(const Tensor& q) { return at::empty({}, q.options().dtype(at::kLong)); }
+// Words that seed the dropout, saved with or without one.
+Tensor random_state(const Tensor& q, at::IntArrayRef shape = {}) {
+  return at::empty(shape, q.options().dtype(at::kLong));
+}
 
 FlashResult flash_cuda(const Tensor& q, const Tensor& k, const Tensor&, double, bool, bool,
                        std::optional<double>) {
   Tensor out = empty_by_rows(q);
   Tensor logsumexp = at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(at::kFloat));
-  return {std::move(out),  std::move(logsumexp), Tensor(),
-          Tensor(),        q.sym_size(2),        k.sym_size(2),
-          random_state(q), random_state(q),      at::empty({0}, q.options())};
+  return {std::move(out),
+          std::move(logsumexp),
+          Tensor(),
+          Tensor(),
+          q.sym_size(2),
+          k.sym_size(2),
+          random_state(q, {2}),
+          random_state(q),
+          at::empty({0}, q.options())};
 }
 
 Three flash_cuda_backward(const Tensor&, const Tensor& q, const Tensor& k, const Tensor& v,

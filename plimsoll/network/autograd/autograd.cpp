@@ -7,8 +7,6 @@ namespace plimsoll::network {
 namespace {
 
 constexpr std::uint64_t kAccumulatorSequence = std::numeric_limits<std::uint64_t>::max();
-// Bytes of the CPU random generator's state, as at::Generator::get_state returns it.
-constexpr std::int64_t kRandomStateBytes = 5056;
 
 }  // namespace
 
@@ -39,7 +37,9 @@ void Autograd::destroy(TensorImpl* tensor) {
   Storage* storage = tensor->storage;
   memory_.tensors.recycle(tensor);
   if (--storage->tensors > 0) return;
-  if (storage->block != 0) sink_.release(storage->block, storage->bytes, storage->tag, operation);
+  if (storage->block != 0 && storage->counted) {
+    sink_.release(storage->block, storage->bytes, storage->tag, operation);
+  }
   memory_.storages.recycle(storage);
 }
 
@@ -56,6 +56,13 @@ Tensor Autograd::empty_strided(const Dims& shape, const Dims& strides, DType dty
   Storage* storage = memory_.storages.make(bytes, block, block_tag);
   if (bytes > 0) sink_.allocate(block, bytes, block_tag, operation);
   return Tensor(make_tensor(shape, strides, dtype, storage));
+}
+
+Tensor Autograd::host_tensor(const Dims& shape, DType dtype) {
+  const std::int64_t bytes = checked_mul(element_count(shape), size_of(dtype));
+  Storage* storage = memory_.storages.make(bytes, next_block_++, tag);
+  storage->counted = false;
+  return Tensor(make_tensor(shape, contiguous_strides(shape), dtype, storage));
 }
 
 Tensor Autograd::user_tensor(const Dims& shape, DType dtype, timeline::Tag block_tag, bool leaf) {
@@ -94,7 +101,7 @@ Tensor Autograd::tracked_view(const Tensor& t, const Dims& shape, const Dims& st
 }
 
 void Autograd::retag(Storage& storage, timeline::Tag to) {
-  if (storage.tag == to || storage.block == 0) return;
+  if (storage.tag == to || storage.block == 0 || !storage.counted) return;
   sink_.retag(storage.block, storage.bytes, storage.tag, to);
   storage.tag = to;
 }
@@ -173,7 +180,8 @@ void Autograd::save_in_frame(Node& node, std::size_t slot, const Tensor& t, bool
 
 void Autograd::record_save(const Tensor& t, const char* node) {
   const Storage& s = t.storage();
-  ledger->push_back({t.shape(), t.dtype(), t.bytes(), s.bytes, s.block, s.tag, operation, node});
+  ledger->push_back(
+      {t.shape(), t.dtype(), t.bytes(), s.bytes, s.block, s.tag, operation, node, !s.counted});
 }
 
 Tensor Autograd::unpack(Node& node, std::size_t slot) {
@@ -185,7 +193,7 @@ Tensor Autograd::unpack(Node& node, std::size_t slot) {
   return std::exchange(frame.kept.at(node.first_slot + slot), Tensor());
 }
 
-Tensor Autograd::random_state() { return empty({kRandomStateBytes}, DType::kUInt8); }
+Tensor Autograd::random_state() { return empty({facts.random_state_bytes}, DType::kUInt8); }
 
 Ref<Frame> Autograd::open_frame(std::function<Tensor(const Tensor&)> body, const Tensor& input,
                                 bool keep_random_state) {
@@ -193,8 +201,7 @@ Ref<Frame> Autograd::open_frame(std::function<Tensor(const Tensor&)> body, const
   frame->owner = this;
   frame->input = input;
   frame->body = std::move(body);
-  // The generator's state lies in host memory: on a GPU it is no device memory.
-  if (keep_random_state && facts.backend == Backend::kCpu) frame->random_state = random_state();
+  if (keep_random_state && facts.random_state_bytes > 0) frame->random_state = random_state();
   if (ledger != nullptr && frames_.empty()) {
     record_save(input, "Checkpoint");
     if (frame->random_state) record_save(frame->random_state, "Checkpoint");

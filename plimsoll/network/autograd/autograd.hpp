@@ -30,6 +30,7 @@ struct SavedRecord {
   timeline::Tag tag = timeline::Tag::kActivations;  // of the storage, when saved
   timeline::OperationId operation = 0;
   const char* node = "";
+  bool on_host = false;  // outside the memory that the events are about
 };
 
 // Floating-point operations by kind; attention by the three conventions.
@@ -100,6 +101,12 @@ class Autograd {
   Tensor scratch(const Dims& shape, DType dtype) {
     return empty_strided(shape, contiguous_strides(shape), dtype, timeline::Tag::kWorkspace);
   }
+  // Scratch whose size is only assumed: a tag of its own, so that plans can say how much.
+  Tensor assumed_scratch(const Dims& shape, DType dtype) {
+    return empty_strided(shape, contiguous_strides(shape), dtype, timeline::Tag::kAssumedWorkspace);
+  }
+  // A tensor outside the memory that is counted: no events, but saved tensors list it.
+  Tensor host_tensor(const Dims& shape, DType dtype);
   // A tensor of the user's: parameter (requires a gradient when `leaf`), buffer or input.
   Tensor user_tensor(const Dims& shape, DType dtype, timeline::Tag tag, bool leaf);
   // The same inside the storage of `holder`, as one of several tensors over it.

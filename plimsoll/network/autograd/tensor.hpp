@@ -32,6 +32,7 @@ struct Storage {
   timeline::BlockId block;    // 0 for empty storages, which are no events
   std::uint32_t tensors = 0;  // tensors over it
   timeline::Tag tag;
+  bool counted = true;  // false: outside the memory that the events are about
 };
 
 struct TensorImpl {

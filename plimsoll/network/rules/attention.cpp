@@ -13,8 +13,8 @@ namespace {
 
 bool is_half(DType dtype) { return size_of(dtype) == 2; }
 
-DType accumulation_dtype(DType dtype) {
-  return dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+std::int64_t rounded_up(std::int64_t n, std::int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
 }
 
 // Tiles of the CPU's flash kernel: query rows by length, at most 512 keys.
@@ -54,38 +54,102 @@ Tensor gradient_like(Autograd& a, const Tensor& t) {
   return a.plain_view(dense, t.shape(), swapped(dense.strides(), 1, 2));
 }
 
-void flash_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
-  const Tensor k = a.unpack(node, kKey);
-  const Tensor q = a.unpack(node, kQuery);
-  const Tensor v = a.unpack(node, kValue);
-  const Tensor lse = a.unpack(node, kLogsumexp);
-  const Tensor o = a.unpack(node, kOutput);
-  const Tensor mask = a.unpack(node, kMask);
-  if (a.facts.attention_saves_seed) {
-    a.unpack(node, kSeed);
-    a.unpack(node, kOffset);
-  }
-  count_attention(a, q.shape(), node.square, 5);
-  out[0] = gradient_like(a, q);
-  out[1] = gradient_like(a, k);
-  out[2] = gradient_like(a, v);
-  if (!a.facts.flash_scratch) return;
-  // The kernel reads the gradient in (B, T, heads, H) order.
-  const Tensor g = transposed(a, in[0], 1, 2);
-  Tensor copy;
-  if (!g.contiguous()) copy = a.scratch(g.shape(), g.dtype());
-  const Tiles tiles = flash_tiles(q.size(2), k.size(2));
-  const DType wide = accumulation_dtype(q.dtype());
+struct Operands {
+  Tensor q, k, v, output, logsumexp, mask;
+};
+
+Operands unpack_operands(Autograd& a, Node& node) {
+  Operands of;
+  of.k = a.unpack(node, kKey);
+  of.q = a.unpack(node, kQuery);
+  of.v = a.unpack(node, kValue);
+  of.logsumexp = a.unpack(node, kLogsumexp);
+  of.output = a.unpack(node, kOutput);
+  of.mask = a.unpack(node, kMask);
+  a.unpack(node, kSeed);
+  a.unpack(node, kOffset);
+  return of;
+}
+
+void make_gradients(Autograd& a, const Node& node, const Operands& of, Gradients& out) {
+  count_attention(a, of.q.shape(), node.square, 5);
+  out[0] = gradient_like(a, of.q);
+  out[1] = gradient_like(a, of.k);
+  out[2] = gradient_like(a, of.v);
+}
+
+// The kernels read the gradient in (B, T, heads, H) order: null, or a copy for the call.
+Tensor dense_copy(Autograd& a, const Tensor& gradient) {
+  const Tensor g = transposed(a, gradient, 1, 2);
+  return g.contiguous() ? Tensor() : a.scratch(g.shape(), g.dtype());
+}
+
+// libtorch's CPU kernel: tiles per thread.
+void flash_tiles_backward(Autograd& a, const Operands& of, const Tensor& gradient) {
+  const Tensor copy = dense_copy(a, gradient);
+  const Tiles tiles = flash_tiles(of.q.size(2), of.k.size(2));
+  const DType wide = accumulation_dtype(of.q.dtype());
   const Tensor scratch = a.scratch({a.facts.threads, 2 * tiles.queries * tiles.keys}, wide);
   Tensor reduced;
-  if (is_half(q.dtype())) {
-    reduced = a.scratch({a.facts.threads, 2 * tiles.queries * tiles.keys}, q.dtype());
+  if (is_half(of.q.dtype())) {
+    reduced = a.scratch({a.facts.threads, 2 * tiles.queries * tiles.keys}, of.q.dtype());
   }
   a.scratch({tiles.queries}, wide);
 }
 
-std::int64_t rounded_up(std::int64_t n, std::int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
+// CUDA's kernel: row sums and dq in fp32 over whole tiles; grouped key heads get gradients of their
+// own first, which are then summed.
+void flash_accumulators(Autograd& a, const Operands& of) {
+  const Tensor& q = of.q;
+  const std::int64_t heads = q.size(1);
+  const std::int64_t rows = rounded_up(q.size(2), a.facts.flash_backward_rows);
+  const std::int64_t width = rounded_up(q.size(3), q.size(3) <= 128 ? 32 : 64);
+  const Tensor row_sums = a.scratch({q.size(0), heads, rows}, DType::kFloat32);
+  const Tensor dq = a.scratch({q.size(0), rows, heads, width}, DType::kFloat32);
+  if (of.k.size(1) == heads) return;
+  const Dims expanded_shape{q.size(0), of.k.size(2), heads, q.size(3)};
+  const Tensor dk = a.scratch(expanded_shape, q.dtype());
+  const Tensor dv = a.scratch(expanded_shape, q.dtype());
+}
+
+void flash_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Operands of = unpack_operands(a, node);
+  if (a.facts.flash_backward_rows == 0) {
+    make_gradients(a, node, of, out);
+    if (a.facts.flash_scratch) flash_tiles_backward(a, of, in[0]);
+    return;
+  }
+  const Tensor copy = dense_copy(a, in[0]);
+  make_gradients(a, node, of, out);
+  flash_accumulators(a, of);
+}
+
+// Sums of gradient times output per row. In fp32 they are taken by tensors, the product first.
+Tensor efficient_row_sums(Autograd& a, const Tensor& q) {
+  const Dims sums_shape{q.size(0), q.size(1), q.size(2)};
+  if (is_half(q.dtype())) return a.scratch(sums_shape, DType::kFloat32);
+  const Tensor product = a.scratch(swapped(q.shape(), 1, 2), DType::kFloat32);
+  const Tensor sums = a.scratch(sums_shape, DType::kFloat32);
+  const bool already_in_order = q.size(1) == 1 || q.size(2) == 1;
+  return already_in_order ? sums : a.scratch(sums_shape, DType::kFloat32);
+}
+
+// dq in fp32 tiles, each with a header of 16 bytes.
+Tensor efficient_tiles(Autograd& a, const Tensor& q) {
+  constexpr std::int64_t kHeader = 16;
+  const std::int64_t side = a.facts.efficient_tile;
+  const std::int64_t tile = checked_mul(checked_mul(side, side), 4) + kHeader;
+  const std::int64_t rows = (q.size(2) + side - 1) / side;
+  const std::int64_t columns = (q.size(3) + side - 1) / side;
+  return a.assumed_scratch({q.size(0), q.size(1), rows, columns, tile}, DType::kUInt8);
+}
+
+void efficient_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Operands of = unpack_operands(a, node);
+  const Tensor copy = dense_copy(a, in[0]);
+  make_gradients(a, node, of, out);
+  const Tensor row_sums = efficient_row_sums(a, of.q);
+  efficient_tiles(a, of.q);
 }
 
 void flash_scratch_forward(Autograd& a, const Tensor& q, const Tensor& k, Few<Tensor, 2>& held) {
@@ -98,9 +162,23 @@ void flash_scratch_forward(Autograd& a, const Tensor& q, const Tensor& k, Few<Te
   }
 }
 
-Tensor flash(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-             bool padded, const AttentionSquare& square) {
-  const Ref<Node> node = a.record("FlashAttention", flash_backward, {&q, &k, &v});
+struct Seeds {
+  Tensor seed, offset;
+};
+
+Seeds make_seeds(Autograd& a, const SeedTensors& of) {
+  if (of.words == 0) return {};
+  const Dims shape = of.words == 1 ? Dims{} : Dims{of.words};
+  if (!of.on_device) return {a.host_tensor(shape, DType::kInt64), a.host_tensor({}, DType::kInt64)};
+  return {a.empty(shape, DType::kInt64), a.empty({}, DType::kInt64)};
+}
+
+// Both fused kernels save q, k, v, output, logsumexp, a mask and what their generator's state needs.
+Tensor fused(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+             bool efficient, const AttentionSquare& square) {
+  const Ref<Node> node = efficient
+                             ? a.record("EfficientAttention", efficient_backward, {&q, &k, &v})
+                             : a.record("FlashAttention", flash_backward, {&q, &k, &v});
   if (node) {
     a.save_input(*node, kQuery, q);
     a.save_input(*node, kKey, k);
@@ -110,23 +188,18 @@ Tensor flash(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, con
   }
   Tensor out = empty_like(a, q);
   const std::int64_t rows =
-      padded ? rounded_up(q.size(2), a.facts.efficient_row_multiple) : q.size(2);
+      efficient ? rounded_up(q.size(2), a.facts.efficient_row_multiple) : q.size(2);
   const Tensor lse = a.empty({q.size(0), q.size(1), rows}, accumulation_dtype(q.dtype()));
-  Tensor seed;
-  Tensor offset;
-  if (a.facts.attention_saves_seed) {
-    seed = a.empty({}, DType::kInt64);
-    offset = a.empty({}, DType::kInt64);
-  }
+  const Seeds seeds = make_seeds(a, efficient ? a.facts.efficient_seed : a.facts.flash_seed);
   Few<Tensor, 2> scratch;
   if (a.facts.flash_scratch) flash_scratch_forward(a, q, k, scratch);
   count_attention(a, q.shape(), square, 2);
   if (!node) return out;
   a.save_output(*node, kOutput, out);
   a.save_output(*node, kLogsumexp, lse);
-  if (seed) {
-    a.save_output(*node, kSeed, seed);
-    a.save_output(*node, kOffset, offset);
+  if (seeds.seed) {
+    a.save_output(*node, kSeed, seeds.seed);
+    a.save_output(*node, kOffset, seeds.offset);
   }
   return a.attach(node, out);
 }
@@ -209,24 +282,29 @@ Tensor math(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v,
 
 }  // namespace
 
-AttentionKernel chosen_kernel(const LibraryFacts& facts, DType dtype, bool dropout) {
-  if (facts.backend == Backend::kCpu)
-    return dropout ? AttentionKernel::kMath : AttentionKernel::kFlash;
-  return is_half(dtype)             ? AttentionKernel::kFlash
-         : dtype == DType::kFloat32 ? AttentionKernel::kEfficient
-                                    : AttentionKernel::kMath;
+bool kernel_exists(const LibraryFacts& facts, AttentionKernel kernel, const AttentionUse& use) {
+  if (kernel == AttentionKernel::kMath) return true;
+  if (use.dropout && !facts.attention_dropout) return false;
+  if (kernel == AttentionKernel::kFlash) {
+    return facts.flash_exists && (facts.flash_reads_wide || is_half(use.dtype)) &&
+           (facts.flash_reads_masks || !use.masked);
+  }
+  if (use.dtype == DType::kBFloat16 && !facts.efficient_reads_bf16) return false;
+  return facts.efficient_exists && use.dtype != DType::kFloat64 &&
+         (facts.efficient_grouped || !use.grouped);
+}
+
+AttentionKernel chosen_kernel(const LibraryFacts& facts, const AttentionUse& use) {
+  for (const AttentionKernel kernel : {AttentionKernel::kFlash, AttentionKernel::kEfficient}) {
+    if (kernel_exists(facts, kernel, use)) return kernel;
+  }
+  return AttentionKernel::kMath;
 }
 
 namespace {
 
 // Flash kernels read heads as contiguous vectors; the library falls back to math otherwise.
 bool readable_by_flash(const Tensor& t) { return t.strides().back() == 1; }
-
-// CUDA's flash kernel takes no mask: the memory-efficient one does, unless heads are grouped.
-AttentionKernel kernel_with_mask(const Autograd& a, AttentionKernel kernel, bool grouped) {
-  if (a.facts.backend == Backend::kCpu || kernel == AttentionKernel::kMath) return kernel;
-  return grouped ? AttentionKernel::kMath : AttentionKernel::kEfficient;
-}
 
 // Keys that query i of `queries` sees, summed: i + 1 and the keys before the first query, at most
 // `window`.
@@ -253,12 +331,14 @@ Tensor attention(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionCall& call) {
   const AttentionSquare square = attention_square(q.size(2), k.size(2), call.causal, call.window);
   const bool grouped = q.size(1) != k.size(1);
-  const AttentionKernel kernel = mask ? kernel_with_mask(a, call.kernel, grouped) : call.kernel;
+  const AttentionUse use{q.dtype(), call.dropout, grouped, static_cast<bool>(mask)};
+  const AttentionKernel kernel =
+      kernel_exists(a.facts, call.kernel, use) ? call.kernel : chosen_kernel(a.facts, use);
   const bool flashable = readable_by_flash(q) && readable_by_flash(k) && readable_by_flash(v);
   if (kernel == AttentionKernel::kMath || !flashable) {
     return math(a, q, k, v, mask, call, square);
   }
-  return flash(a, q, k, v, mask, kernel == AttentionKernel::kEfficient, square);
+  return fused(a, q, k, v, mask, kernel == AttentionKernel::kEfficient, square);
 }
 
 }  // namespace plimsoll::network::rules

@@ -13,7 +13,8 @@ struct AttentionCall {
 };
 
 // q [B, N, T, H]; k, v [B, K, S, H] with N a multiple of K; mask [T, S] or [1, N, T, S], or null, which
-// leaves the causal mask to the kernel. A mask needs no gradient and is saved.
+// leaves the causal mask to the kernel. A mask needs no gradient and is saved. Where the kernel of the
+// call cannot run, the one that the library would take does.
 Tensor attention(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                  const AttentionCall& call);
 
@@ -22,7 +23,16 @@ Tensor attention(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v,
 AttentionSquare attention_square(std::int64_t queries, std::int64_t keys, bool causal,
                                  std::int64_t window);
 
-// Which kernel the library chooses by itself.
-AttentionKernel chosen_kernel(const LibraryFacts& facts, DType dtype, bool dropout);
+// What a call of attention looks like to the library's choice of a kernel.
+struct AttentionUse {
+  DType dtype = DType::kFloat32;
+  bool dropout = false;
+  bool grouped = false;  // fewer key heads than query heads
+  bool masked = false;   // by a tensor, not by the kernel's own causal mask
+};
+
+bool kernel_exists(const LibraryFacts& facts, AttentionKernel kernel, const AttentionUse& use);
+// Which kernel the library chooses by itself: flash, else memory-efficient, else math.
+AttentionKernel chosen_kernel(const LibraryFacts& facts, const AttentionUse& use);
 
 }  // namespace plimsoll::network::rules

@@ -60,7 +60,7 @@ void relu_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
 void gelu_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor x = a.unpack(node, kSelf);
   out[0] = pointwise(a, {&in[0], &x});
-  const bool reorders = a.facts.backend == Backend::kCpu && x.dtype() == DType::kFloat32 &&
+  const bool reorders = a.facts.gelu_backward_reorders && x.dtype() == DType::kFloat32 &&
                         x.contiguous() && !in[0].contiguous();
   if (!reorders) return;
   const Tensor plain = a.scratch(x.shape(), x.dtype());

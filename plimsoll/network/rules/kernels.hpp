@@ -16,6 +16,11 @@ Dims output_strides(const Dims& shape, std::initializer_list<const Tensor*> oper
 // Type promotion: tensors with dimensions decide before 0-dimensional ones.
 DType promote(std::initializer_list<const Tensor*> operands);
 
+// What sums of values of this dtype are kept in.
+inline DType accumulation_dtype(DType dtype) {
+  return dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+}
+
 // A new tensor from elementwise arithmetic. Operands of another dtype are first cast into
 // temporaries that die with the call.
 Tensor pointwise(Autograd& a, std::initializer_list<const Tensor*> operands);

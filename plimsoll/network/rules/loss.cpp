@@ -1,15 +1,55 @@
 #include "plimsoll/network/rules/loss.hpp"
 
+#include <algorithm>
+
 #include "plimsoll/network/rules/kernels.hpp"
 
 namespace plimsoll::network::rules {
 namespace {
 
-// A dense gradient of the whole table; then a gradient that is not contiguous is copied.
+// The sorted indices and where each came from, while the gradient is summed.
+struct SortedIndices {
+  Tensor indices, positions;
+};
+
+SortedIndices sort_indices(Autograd& a, const Tensor& ids) {
+  const Dims count{ids.elements()};
+  SortedIndices sorted;
+  sorted.indices = a.scratch(count, ids.dtype());
+  sorted.positions = a.scratch(count, ids.dtype());
+  a.scratch(count, ids.dtype());  // 0, 1, 2 ..: sorted along
+  return sorted;
+}
+
+// Runs of equal indices are cut into pieces of at most kPiece rows; each piece gets a sum of its own.
+void sum_runs(Autograd& a, const Tensor& ids, const Dims& table, DType dtype) {
+  constexpr std::int64_t kPiece = 10;
+  const std::int64_t count = ids.elements();
+  const std::int64_t runs = std::min(count, table[0]);
+  const std::int64_t pieces = checked_add(count / kPiece, runs);
+  const Tensor run_begins = a.scratch({count}, ids.dtype());
+  const Tensor run_count = a.scratch({}, DType::kInt64);
+  const Tensor pieces_per_run = a.scratch({runs}, ids.dtype());
+  const Tensor first_pieces = a.scratch({runs}, ids.dtype());
+  const Tensor piece_count = a.scratch({}, DType::kInt64);
+  const Tensor piece_begins = a.scratch({pieces}, ids.dtype());
+  a.scratch({pieces, table[1]}, accumulation_dtype(dtype));
+}
+
+// A dense gradient of the whole table.
 void embedding_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor ids = a.unpack(node, 0);
-  out[0] = a.empty(node.input(0).shape, in[0].dtype());
-  if (!in[0].contiguous()) a.scratch(in[0].shape(), in[0].dtype());
+  const Dims& table = node.input(0).shape;
+  const bool copies = !in[0].contiguous();
+  Tensor copy;
+  if (copies && a.facts.embedding_copies_first) copy = a.scratch(in[0].shape(), in[0].dtype());
+  const bool sorts =
+      a.facts.embedding_sort_above > 0 && ids.elements() > a.facts.embedding_sort_above;
+  SortedIndices sorted;
+  if (sorts) sorted = sort_indices(a, ids);
+  out[0] = a.empty(table, in[0].dtype());
+  if (sorts) sum_runs(a, ids, table, in[0].dtype());
+  if (copies && !a.facts.embedding_copies_first) a.scratch(in[0].shape(), in[0].dtype());
 }
 
 // The kernel reads rows: an operand that is not contiguous is copied for its duration.

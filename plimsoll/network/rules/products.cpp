@@ -32,9 +32,9 @@ bool readable_by_blas(const Matrix& m) {
          (m.column_stride == 1 && m.row_stride >= at_least_one(m.columns));
 }
 
-// The copies that a product makes after its output exists, on the CPU.
+// The copies that a product makes after its output exists.
 void copy_operands(Autograd& a, const Matrix& x, const Matrix& y, DType dtype) {
-  if (a.facts.backend != Backend::kCpu) return;
+  if (!a.facts.copy_blas_operands) return;
   Tensor left;
   Tensor right;
   // A result of one column is computed as x y, any other one as (y^T x^T)^T: then y is looked at
