@@ -283,6 +283,13 @@ json bert(Chooser& choose) {
   return c;
 }
 
+// An untied head is refused.
+json roberta(Chooser& choose) {
+  json c = bert(choose);
+  c["tie_word_embeddings"] = true;
+  return c;
+}
+
 using Maker = json (*)(Chooser&);
 json plain(Chooser& choose) { return llama_sizes(choose); }
 
@@ -321,7 +328,7 @@ const std::map<std::string, Maker>& makers() {
       {"phi3", phi3},
       {"qwen2", qwen},
       {"qwen3", qwen},
-      {"roberta", bert},
+      {"roberta", roberta},
       {"smollm3", smollm3},
       {"stablelm", stablelm},
       {"starcoder2", starcoder2},

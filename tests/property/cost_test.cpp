@@ -65,7 +65,8 @@ TEST_CASE("2,000 jobs: products by row sum to what the walk counts, in every con
     CHECK(linear.full + square.causal_exact == plan->flops.forward.total_exact());
     CHECK(flops_of(rows, "backward", false).full == plan->flops.backward.matmul);
     // Fused kernels compute the scores once more in backward: five products for four.
-    const bool math = random.job.kernel() == network::AttentionKernel::kMath;
+    const bool grouped = random.spec.heads != random.spec.kv_heads;
+    const bool math = random.job.kernel(grouped) == network::AttentionKernel::kMath;
     const std::int64_t backward = flops_of(rows, "backward", true).full;
     CHECK(plan->flops.backward.attention_full == (math ? backward : backward / 4 * 5));
   });
