@@ -60,20 +60,23 @@ class Execution {
   }
 
   void run_region(const Region& region) {
-    auto held = std::make_shared<Held>();
-    for (ValueId v : region.held) held->emplace_back(v, values_[v]);
-    const auto body = [this, &region, held](const Tensor& input) {
-      return run_body(region, *held, input);
+    auto closure = std::make_shared<Closure>();
+    for (ValueId v : region.held) closure->held.emplace_back(v, values_[v]);
+    const auto body = [this, &region, closure](const Tensor& input) {
+      return run_body(region, *closure, input);
     };
     Tensor input = std::exchange(values_[region.input], Tensor());
     values_[region.output] = backend_.checkpoint(region, body, std::move(input));
   }
 
-  using Held = std::vector<std::pair<ValueId, Tensor>>;  // a closure's share of user code's values
+  struct Closure {
+    std::vector<std::pair<ValueId, Tensor>> held;  // its share of user code's values
+    bool ran = false;                              // further runs are reruns
+  };
 
-  Tensor run_body(const Region& region, const Held& held, const Tensor& input) {
+  Tensor run_body(const Region& region, Closure& closure, const Tensor& input) {
     std::vector<ValueId> lent;
-    for (const auto& [v, tensor] : held) {
+    for (const auto& [v, tensor] : closure.held) {
       if (backend_.has(values_[v])) continue;
       values_[v] = tensor;
       lent.push_back(v);
@@ -81,6 +84,9 @@ class Execution {
     values_[region.input] = input;
     for (std::size_t i = region.first; i < region.last; ++i) step(i, region.output);
     for (ValueId v : lent) values_[v] = Tensor();
+    if (std::exchange(closure.ran, true)) {
+      for (ValueId v : region.made) values_[v] = Tensor();
+    }
     return std::exchange(values_[region.output], Tensor());
   }
 

@@ -52,6 +52,9 @@ void find_borders(Network& network, Region& region, const std::vector<std::size_
     region.output = v;
   }
   check(region.input != kNoValue && region.output != kNoValue, "a region without input or output");
+  for (ValueId v : made) {
+    if (contains(network.kept, v)) region.made.push_back(v);
+  }
 }
 
 }  // namespace
@@ -63,19 +66,19 @@ std::int64_t Network::parameter_elements() const {
 }
 
 ValueId Builder::parameter(std::string name, const Dims& shape, DType dtype, Init init) {
-  const ValueId value = new_value();
+  const ValueId value = new_value(dtype);
   network_.parameters.push_back({std::move(name), shape, dtype, value, unit_, init, true});
   return value;
 }
 
 ValueId Builder::buffer(std::string name, const Dims& shape, DType dtype, Init init) {
-  const ValueId value = new_value();
+  const ValueId value = new_value(dtype);
   network_.buffers.push_back({std::move(name), shape, dtype, value, init});
   return value;
 }
 
 ValueId Builder::input(std::string name, const Dims& shape, DType dtype, InputKind kind) {
-  const ValueId value = new_value();
+  const ValueId value = new_value(dtype);
   network_.inputs.push_back({std::move(name), shape, dtype, kind, value});
   return value;
 }
@@ -97,8 +100,33 @@ Operation& Builder::push(OpKind kind, std::vector<ValueId> inputs, const Attribu
   return op;
 }
 
+ValueId Builder::new_value(DType dtype) {
+  dtypes_.push_back(dtype);
+  return static_cast<ValueId>(network_.values++);
+}
+
+// Operations of two operands promote; others keep the first operand's dtype, or name their own.
+DType Builder::result_dtype(OpKind kind, const std::vector<ValueId>& inputs,
+                            const Attributes& attributes) const {
+  switch (kind) {
+    case OpKind::kArange:
+      return DType::kInt64;
+    case OpKind::kFresh:
+    case OpKind::kTo:
+      return attributes.dtype;
+    case OpKind::kEmbedding:
+      return dtype_of(inputs[1]);
+    case OpKind::kAdd:
+    case OpKind::kSub:
+    case OpKind::kMul:
+      return std::max(dtype_of(inputs[0]), dtype_of(inputs[1]));
+    default:
+      return dtype_of(inputs[0]);
+  }
+}
+
 ValueId Builder::op(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes) {
-  const ValueId value = new_value();
+  const ValueId value = new_value(result_dtype(kind, inputs, attributes));
   push(kind, std::move(inputs), attributes).outputs = {value};
   return value;
 }
@@ -120,6 +148,24 @@ ValueId Builder::fresh(const Dims& shape, DType dtype) {
 }
 
 void Builder::hold(ValueId x) { push(OpKind::kHold, {x}, {}); }
+
+void Builder::release(ValueId x) {
+  hold(x);
+  network_.released.push_back(x);
+}
+
+ValueId Builder::with_number(OpKind kind, ValueId x, double number) {
+  Attributes attributes;
+  attributes.number = number;
+  return op(kind, {x}, attributes);
+}
+
+ValueId Builder::select(ValueId x, std::size_t dim, std::int64_t index) {
+  Attributes attributes;
+  attributes.dim = static_cast<std::uint8_t>(dim);
+  attributes.start = index;
+  return op(OpKind::kSelect, {x}, attributes);
+}
 
 ValueId Builder::add_number(ValueId x, double number) {
   Attributes attributes;
@@ -190,7 +236,7 @@ std::vector<ValueId> Builder::split(ValueId x, std::int64_t size, std::size_t di
   attributes.dim = static_cast<std::uint8_t>(dim);
   attributes.start = size;
   std::vector<ValueId> values;
-  for (std::size_t i = 0; i < parts; ++i) values.push_back(new_value());
+  for (std::size_t i = 0; i < parts; ++i) values.push_back(new_value(dtype_of(x)));
   push(OpKind::kSplit, {x}, attributes).outputs = values;
   return values;
 }
@@ -277,12 +323,14 @@ void Builder::end_region(bool keep_random_state) {
 
 Network Builder::finish(ValueId logits, ValueId loss) {
   Network network = std::exchange(network_, Network());
+  dtypes_ = {DType::kBool};
   network.logits = logits;
   network.loss = loss;
   const std::vector<std::size_t> last = last_uses(network);
   std::vector<bool> lasting = lasting_values(network);
   for (Region& region : network.regions) find_borders(network, region, last, lasting);
   lasting[logits] = lasting[loss] = true;  // the driver of the step drops these
+  for (ValueId v : network.released) lasting[v] = false;
   network.dying.resize(network.operations.size());
   std::vector<bool> listed(network.values, false);
   for (std::size_t i = 0; i < network.operations.size(); ++i) {

@@ -12,7 +12,9 @@ std::string_view name(OpKind kind) {
       "expand",     "slice",         "split",   "cat",        "linear",     "kept_linear",
       "layer_norm", "rms_norm",      "gelu",    "gelu_tanh",  "silu",       "relu",
       "relu_",      "tanh",          "softmax", "clamp",      "dropout",    "attention",
-      "matmul",     "cross_entropy", "conv2d",  "batch_norm", "max_pool2",  "flatten"};
+      "matmul",     "cross_entropy", "conv2d",  "batch_norm", "max_pool2",  "flatten",
+      "select",     "every_second",  "stack",   "pick_one",   "sub",        "add_",
+      "scale",      "divide",        "scale_",  "divide_",    "pow3",       "column_linear"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

@@ -58,6 +58,18 @@ enum class OpKind : std::uint8_t {
   kBatchNorm,     // x, weight, bias, running mean, running variance [number: eps]
   kMaxPool2,      // x: 2x2, stride 2
   kFlatten,       // x: all but the first dimension
+  kSelect,         // x [dim, start: index]: the dimension disappears
+  kEverySecond,    // x [start: first]: of the last dimension
+  kStack,          // x, y: in a new last dimension
+  kPickOne,        // x [dim, start: index]: by a list of one index, a copy
+  kSub,            // x, y
+  kAddInPlace,     // x, y: x += y
+  kScale,          // x [number]: x * number, which the graph keeps as Python's does
+  kDivide,         // x [number]: x / number, likewise
+  kScaleInPlace,   // x [number]
+  kDivideInPlace,  // x [number]
+  kPow3,           // x
+  kColumnLinear,   // x [rows, in], weight [in, out], bias: one addmm
   kCount,
 };
 std::string_view name(OpKind kind);

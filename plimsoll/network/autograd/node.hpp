@@ -117,6 +117,7 @@ struct Node {
   std::uint8_t saved_slots = 0;
   std::uint32_t first_slot = 0;
   Few<Tensor, kMaxSaved> saved;
+  Tensor number;  // of x * number: kept by the node itself, also under checkpointing
   Ref<Frame> frame;
 
   // What formulas need besides saved tensors and the inputs' shapes.
@@ -137,6 +138,7 @@ struct Node {
   const OutputMeta& input(std::size_t i) const { return edges[i].node->output; }
   void release_saved() {
     for (Tensor& tensor : saved) tensor.reset();
+    number.reset();
     frame.reset();
   }
 };

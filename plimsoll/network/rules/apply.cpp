@@ -3,9 +3,12 @@
 #include "plimsoll/network/rules/attention.hpp"
 #include "plimsoll/network/rules/convolution.hpp"
 #include "plimsoll/network/rules/elementwise.hpp"
+#include "plimsoll/network/rules/functions.hpp"
 #include "plimsoll/network/rules/kernels.hpp"
 #include "plimsoll/network/rules/loss.hpp"
 #include "plimsoll/network/rules/normalisation.hpp"
+#include "plimsoll/network/rules/numbers.hpp"
+#include "plimsoll/network/rules/picks.hpp"
 #include "plimsoll/network/rules/products.hpp"
 #include "plimsoll/network/rules/softmax.hpp"
 #include "plimsoll/network/rules/views.hpp"
@@ -35,6 +38,39 @@ Tensor apply_constant(Autograd& a, const Operation& op) {
 // Queries times keys, or probabilities times values: in self-attention both have a row per token.
 Tensor apply_matmul(Autograd& a, const Tensor& x, const Tensor& y, const Attributes& at) {
   return matmul4(a, x, y, attention_square(x.size(2), x.size(2), at.causal, at.window));
+}
+
+// What user code writes besides whole layers.
+Tensor apply_single_step(Autograd& a, const Operation& op, std::vector<Tensor>& values) {
+  const Attributes& at = op.attributes;
+  const auto in = [&](std::size_t i) -> Tensor& { return values[op.inputs[i]]; };
+  switch (op.kind) {
+    case OpKind::kSelect:
+      return select(a, in(0), at.dim);
+    case OpKind::kEverySecond:
+      return every_second(a, in(0), at.start);
+    case OpKind::kStack:
+      return stack_last(a, in(0), in(1));
+    case OpKind::kPickOne:
+      return pick_one(a, in(0), at.dim);
+    case OpKind::kSub:
+      return sub(a, in(0), in(1));
+    case OpKind::kAddInPlace:
+      return add_in_place(a, in(0), in(1));
+    case OpKind::kScale:
+    case OpKind::kScaleInPlace:
+      return scale(a, in(0), op.kind == OpKind::kScaleInPlace);
+    case OpKind::kDivide:
+    case OpKind::kDivideInPlace:
+      return divide(a, in(0), op.kind == OpKind::kDivideInPlace);
+    case OpKind::kPow3:
+      return pow3(a, in(0));
+    case OpKind::kColumnLinear:
+      return addmm(a, in(2), in(0), in(1));
+    default:
+      break;
+  }
+  throw InternalError("operation without a rule");
 }
 
 // Operations with one result; a table would only hide which arguments each takes.
@@ -123,12 +159,9 @@ Tensor apply_one(Autograd& a, const Operation& op, std::vector<Tensor>& values) 
       return max_pool2(a, in(0));
     case OpKind::kFlatten:
       return reshape(a, in(0), {in(0).size(0), -1});
-    case OpKind::kHold:
-    case OpKind::kSplit:
-    case OpKind::kCount:
-      break;
+    default:
+      return apply_single_step(a, op, values);
   }
-  throw InternalError("operation without a rule");
 }
 
 }  // namespace
