@@ -47,14 +47,11 @@ void find_borders(Network& network, Region& region, const std::vector<std::size_
     made.insert(made.end(), op.outputs.begin(), op.outputs.end());
   }
   for (ValueId v : made) {
-    if (last[v] < region.last) continue;
+    if (last[v] < region.last || lasting[v]) continue;
     check(region.output == kNoValue, "a region makes two values that are used later");
     region.output = v;
   }
   check(region.input != kNoValue && region.output != kNoValue, "a region without input or output");
-  for (ValueId v : made) {
-    if (contains(network.kept, v)) region.made.push_back(v);
-  }
 }
 
 }  // namespace
@@ -97,6 +94,7 @@ Operation& Builder::push(OpKind kind, std::vector<ValueId> inputs, const Attribu
   op.attributes = attributes;
   op.label = static_cast<std::uint32_t>(network_.labels.size() - 1);
   op.region = region_;
+  op.layer = unit_;
   return op;
 }
 
@@ -148,6 +146,8 @@ ValueId Builder::fresh(const Dims& shape, DType dtype) {
 }
 
 void Builder::hold(ValueId x) { push(OpKind::kHold, {x}, {}); }
+
+void Builder::argument(ValueId x) { push(OpKind::kArgument, {x}, {}); }
 
 void Builder::release(ValueId x) {
   hold(x);
@@ -308,7 +308,7 @@ ValueId Builder::matmul(ValueId x, ValueId y, const AttentionOptions& options) {
   return op(OpKind::kMatmul, {x, y}, attention_attributes(options));
 }
 
-void Builder::end_region(bool keep_random_state) {
+void Builder::end_region(bool keep_random_state, bool stops_early) {
   Region region;
   region.last = network_.operations.size();
   region.first = region.last;
@@ -316,6 +316,7 @@ void Builder::end_region(bool keep_random_state) {
     --region.first;
   }
   region.keep_random_state = keep_random_state;
+  region.stops_early = stops_early;
   network_.regions.push_back(region);
   region_ = -1;
   keep_linears_ = false;

@@ -67,8 +67,8 @@ struct Region {
   ValueId input = kNoValue;
   ValueId output = kNoValue;
   std::vector<ValueId> held;  // values of user code that the region's closure keeps
-  std::vector<ValueId> made;  // kept values that the region makes: a rerun drops its own at its end
   bool keep_random_state = false;
+  bool stops_early = false;  // a rerun ends with the last tensor that forward saved
 };
 
 struct Network {
@@ -115,6 +115,8 @@ class Builder {
   ValueId arange(std::int64_t n, std::int64_t start = 0);
   ValueId fresh(const Dims& shape, DType dtype);  // lives until forward returns
   void hold(ValueId x);
+  // Saved-tensor hooks see x as an argument of the region that comes next.
+  void argument(ValueId x);
   // x lives until forward returns.
   void keep(ValueId x) { network_.kept.push_back(x); }
   // User code lets go of a kept value here; regions that read it still hold it.
@@ -170,7 +172,7 @@ class Builder {
     region_ = static_cast<std::int32_t>(network_.regions.size());
     keep_linears_ = keep_linears;
   }
-  void end_region(bool keep_random_state);
+  void end_region(bool keep_random_state, bool stops_early = false);
 
   void begin_loss() { network_.loss_begin = network_.operations.size(); }
   // Finishes: computes last uses and region borders. The builder is empty afterwards.

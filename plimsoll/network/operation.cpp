@@ -6,7 +6,7 @@ namespace plimsoll::network {
 
 std::string_view name(OpKind kind) {
   static constexpr std::array<std::string_view, static_cast<std::size_t>(OpKind::kCount)> kNames = {
-      "arange",     "fresh",         "hold",    "embedding",  "add",        "mul",
+      "arange",     "fresh",         "hold",    "argument",    "embedding",  "add",        "mul",
       "mul_number", "add_number",    "neg",     "pow2",       "mean",       "rsqrt",
       "to",         "view",          "reshape", "transpose",  "contiguous", "unsqueeze",
       "expand",     "slice",         "split",   "cat",        "linear",     "kept_linear",
@@ -14,7 +14,8 @@ std::string_view name(OpKind kind) {
       "relu_",      "tanh",          "softmax", "clamp",      "dropout",    "attention",
       "matmul",     "cross_entropy", "conv2d",  "batch_norm", "max_pool2",  "flatten",
       "select",     "every_second",  "stack",   "pick_one",   "sub",        "add_",
-      "scale",      "divide",        "scale_",  "divide_",    "pow3",       "column_linear"};
+      "scale",      "divide",        "scale_",  "divide_",    "pow3",       "column_linear",
+      "bmm", "biased_bmm", "bloom_gelu"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

@@ -19,6 +19,7 @@ enum class OpKind : std::uint8_t {
   kArange,        // -> ids [shape: n, start]
   kFresh,         // -> an uninitialised tensor [shape, dtype]: tables that user code builds
   kHold,          // x -> nothing: user code still holds x here
+  kArgument,      // x -> nothing: a checkpoint's saved-tensor hooks see its argument x
   kEmbedding,     // ids, weight
   kAdd,           // x, y
   kMul,           // x, y
@@ -70,6 +71,9 @@ enum class OpKind : std::uint8_t {
   kDivideInPlace,  // x [number]
   kPow3,           // x
   kColumnLinear,   // x [rows, in], weight [in, out], bias: one addmm
+  kBatchedProduct, // x, y: three dimensions
+  kBiasedProduct,  // bias, x, y [causal]: bias + x y, three dimensions, scaled by a number
+  kBloomGelu,      // x: bloom's own function of autograd
   kCount,
 };
 std::string_view name(OpKind kind);
@@ -97,6 +101,7 @@ struct Operation {
   Attributes attributes;
   std::uint32_t label = 0;   // index into Network::labels
   std::int32_t region = -1;  // checkpoint region, or -1
+  std::int32_t layer = -1;   // layer index, or -1
 };
 
 }  // namespace plimsoll::network

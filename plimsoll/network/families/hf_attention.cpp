@@ -74,9 +74,9 @@ AttentionResult sdpa(Context& c, const Heads& heads, ValueId mask, const LayerFa
   const bool repeats = c.spec.heads != c.spec.kv_heads && mask != kNoValue;
   const ValueId k = repeats ? frame(repeat_kv(c, heads.k)) : heads.k;
   const ValueId v = repeats ? frame(repeat_kv(c, heads.v)) : heads.v;
-  const ValueId narrow_q = c.narrow(heads.q);
+  const ValueId narrow_v = c.narrow(v);
   const ValueId narrow_k = c.narrow(k);
-  const ValueId y = c.g.attention(narrow_q, narrow_k, c.narrow(v), o);
+  const ValueId y = c.g.attention(c.narrow(heads.q), narrow_k, narrow_v, o);
   const ValueId same = c.g.reshape(y, {c.o.batch, c.spec.heads, c.o.sequence, c.spec.head_dim});
   return {c.g.contiguous(c.g.transpose(same, 1, 2)), kNoValue};
 }

@@ -102,9 +102,22 @@ Heads fused(Context& c, PythonFrame& frame, ValueId x, const LayerWeights& w) {
   return selected(c, frame(y), w);
 }
 
+// stablelm-2-12b: every head has a norm of its own.
+ValueId own_norms(Context& c, ValueId x, const std::vector<Affine>& norms) {
+  PythonFrame frame(c);
+  frame(x);
+  std::vector<ValueId> heads = c.g.split(x, 1, 1, norms.size());
+  std::vector<ValueId> normal;
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    frame(heads[i]);
+    normal.push_back(norm(c, heads[i], norms[i]));
+  }
+  return c.cat(normal, 1);
+}
+
 // A variable of the frame is the norm's argument until its result replaces it.
 ValueId norm_of_heads(Context& c, ValueId x, const std::vector<Affine>& norms) {
-  const ValueId y = norm(c, x, norms[0]);
+  const ValueId y = norms.size() == 1 ? norm(c, x, norms[0]) : own_norms(c, x, norms);
   c.g.hold(x);
   return y;
 }
@@ -121,8 +134,11 @@ Heads projections(Context& c, PythonFrame& frame, ValueId x, const LayerWeights&
 
 }  // namespace
 
-AttentionResult attention(Context& c, ValueId x, const LayerWeights& w, const LayerFacts& f) {
-  PythonFrame frame(c);
+namespace {
+
+// Everything before the output projection. `frame` holds what the module's frame names.
+AttentionResult attended(Context& c, PythonFrame& frame, ValueId x, const LayerWeights& w,
+                         const LayerFacts& f) {
   frame(x);
   Heads h = projections(c, frame, x, w);
   const bool norms = !w.q_norm.empty();
@@ -139,9 +155,22 @@ AttentionResult attention(Context& c, ValueId x, const LayerWeights& w, const La
       c.eager() ? eager_attention(c, h, tables.mask, f) : sdpa(c, h, tables.mask, f);
   frame(r.probabilities);
   const std::int64_t width = checked_mul(c.spec.heads, c.spec.head_dim);
-  const ValueId rows =
-      c.g.contiguous(c.g.reshape(r.y, {c.o.batch, c.o.sequence, width}));
-  r.y = c.linear(rows, w.output);
+  r.y = c.g.contiguous(c.g.reshape(r.y, {c.o.batch, c.o.sequence, width}));
+  return r;
+}
+
+}  // namespace
+
+AttentionResult attention(Context& c, ValueId x, const LayerWeights& w, const LayerFacts& f) {
+  AttentionResult r;
+  PythonFrame frame(c);
+  if (c.style.separate_output) {
+    PythonFrame inner(c);
+    r = attended(c, inner, x, w, f);
+  } else {
+    r = attended(c, frame, x, w, f);
+  }
+  r.y = c.linear(r.y, w.output);
   return r;
 }
 

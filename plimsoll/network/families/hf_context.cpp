@@ -19,25 +19,25 @@ ValueId Context::linear(ValueId x, const Affine& weights) {
 }
 
 ValueId Context::plain_linear(ValueId x, const Affine& weights) {
-  const ValueId rows = narrow(x);
+  const ValueId bias = narrow_parameter(weights.bias);
   const ValueId weight = narrow_parameter(weights.weight);
-  return g.linear(rows, weight, narrow_parameter(weights.bias));
+  return g.linear(narrow(x), weight, bias);
 }
 
 // transformers' Conv1D: addmm(bias, x, weight) with rows of x merged.
 ValueId Context::column_linear(ValueId x, const Affine& weights) {
   const std::int64_t rows = checked_mul(o.batch, o.sequence);
   const ValueId flat = g.view(x, {rows, -1});
-  const ValueId bias = narrow_parameter(weights.bias);
-  const ValueId narrow_rows = narrow(flat);
   const ValueId weight = narrow_parameter(weights.weight);
+  const ValueId narrow_rows = narrow(flat);
+  const ValueId bias = narrow_parameter(weights.bias);
   const ValueId y = g.operation(OpKind::kColumnLinear, {narrow_rows, weight, bias});
   return g.view(y, {o.batch, o.sequence, -1});
 }
 
 ValueId Context::matmul(ValueId x, ValueId y, const AttentionOptions& options) {
-  const ValueId left = narrow(x);
-  return g.matmul(left, narrow(y), options);
+  const ValueId right = narrow(y);
+  return g.matmul(narrow(x), right, options);
 }
 
 ValueId Context::cat(const std::vector<ValueId>& parts, std::size_t dim) {

@@ -34,6 +34,10 @@ struct Context {
   ValueId position_ids = kNoValue;
   ValueId alibi = kNoValue;
 
+  // Attention's probabilities that the block returned; the model's frame holds on to them until the
+  // next block returned (bloom, falcon).
+  ValueId returned = kNoValue;
+
   bool eager() const { return o.kernel == AttentionKernel::kEager; }
   std::int64_t rotary_dim() const { return a.rotary_dim > 0 ? a.rotary_dim : spec.head_dim; }
   DType narrow_dtype() const { return DType::kBFloat16; }
@@ -42,7 +46,8 @@ struct Context {
   // A tensor that user code makes and drops like any other value.
   ValueId local(const Dims& shape, DType dtype);
 
-  // --- library calls; under autocast their operands are cast first
+  // --- library calls; under autocast their operands are cast first, the last one first: that is
+  // the order in which g++ evaluates the arguments of the library's wrappers
   ValueId narrow(ValueId x) { return o.autocast ? g.to(x, narrow_dtype()) : x; }
   ValueId linear(ValueId x, const Affine& weights);
   ValueId plain_linear(ValueId x, const Affine& weights);  // an nn.Linear in every model

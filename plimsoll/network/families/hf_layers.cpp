@@ -20,6 +20,7 @@ ValueId attention_branch(Context& c, PythonFrame& frame, ValueId n, const LayerW
 }
 
 ValueId mlp_branch(Context& c, ValueId n, const LayerWeights& w) {
+  if (c.style.inline_mlp) return plain_mlp(c, n, w);
   const ValueId y = mlp(c, n, w);
   c.g.hold(n);
   return y;
@@ -28,6 +29,7 @@ ValueId mlp_branch(Context& c, ValueId n, const LayerWeights& w) {
 ValueId sequential(Context& c, ValueId x, const LayerWeights& w, const LayerFacts& f) {
   PythonFrame frame(c);
   ValueId y = attention_branch(c, frame, norm(c, x, w.attention_in), w, f);
+  if (c.style.names_branch) frame(y);
   y = sum(c, x, c.dropout_if(c.style.attention_dropout, y));
   frame(y);
   ValueId rows = y;
@@ -103,7 +105,7 @@ ValueId plain_layer(Context& c, ValueId x, const LayerWeights& w, const LayerFac
     case LayerStyle::kFalcon:
       break;
   }
-  return falcon_layer(c, x, w, f);
+  return falcon_layer(c, x, w);
 }
 
 }  // namespace
@@ -112,10 +114,11 @@ ValueId layer(Context& c, ValueId x, std::int64_t i) {
   const LayerWeights& w = c.w.layers[static_cast<std::size_t>(i)];
   const LayerFacts f = c.spec.layer(i);
   if (c.o.checkpoint == Checkpoint::kNone) return plain_layer(c, x, w, f);
+  if (c.style.positional_mask && c.tables[0].mask != kNoValue) c.g.argument(c.tables[0].mask);
   c.g.begin_region(c.o.checkpoint == Checkpoint::kMatmuls);
   c.hold_arguments(f);
   const ValueId y = plain_layer(c, x, w, f);
-  c.g.end_region(/*keep_random_state=*/true);
+  c.g.end_region(/*keep_random_state=*/true, /*stops_early=*/true);
   return y;
 }
 

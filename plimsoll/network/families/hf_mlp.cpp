@@ -42,13 +42,17 @@ ValueId activation(Context& c, ValueId x) {
   return c.a.squared_activation ? c.g.pow2(frame(y)) : y;
 }
 
+ValueId plain_mlp(Context& c, ValueId x, const LayerWeights& w) {
+  const ValueId hidden = activation(c, c.linear(x, w.up));
+  return c.linear(c.dropout_if(c.style.activation_dropout, hidden), w.down);
+}
+
 ValueId mlp(Context& c, ValueId x, const LayerWeights& w) {
   PythonFrame frame(c);
   frame(x);
   if (c.a.fused_gate_up) return fused_gate(c, x, w);
   if (c.a.gated) return gated(c, x, w);
-  const ValueId hidden = activation(c, c.linear(x, w.up));
-  return c.linear(c.dropout_if(c.style.activation_dropout, hidden), w.down);
+  return plain_mlp(c, x, w);
 }
 
 }  // namespace plimsoll::network::hf

@@ -41,14 +41,11 @@ ValueId plain_norm(Context& c, ValueId x) {
   return c.g.to(c.g.layer_norm(c.g.to(x, kWide), kNoValue, kNoValue, c.spec.norm_eps), dtype);
 }
 
-// Under autocast the operands are cast by hand and the call stays narrow.
+// The model casts the operands by hand under a GPU's autocast only.
 ValueId one_plus_call(Context& c, ValueId x, const Affine& w) {
   PythonFrame frame(c);
   const ValueId factor = c.g.add_number(w.weight, 1);
-  const ValueId rows = frame(c.narrow(frame(x)));
-  const ValueId weight = frame(c.narrow(factor));
-  const ValueId bias = frame(c.narrow(w.bias));
-  return c.g.layer_norm(rows, weight, bias, c.spec.norm_eps);
+  return c.g.layer_norm(frame(x), frame(factor), w.bias, c.spec.norm_eps);
 }
 
 ValueId cohere_norm(Context& c, ValueId x, const Affine& w) {

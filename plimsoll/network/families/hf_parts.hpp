@@ -32,11 +32,13 @@ AttentionResult sdpa(Context& c, const Heads& heads, ValueId mask, const LayerFa
 // x [B, T, D] -> [B, T, D].
 AttentionResult attention(Context& c, ValueId x, const LayerWeights& w, const LayerFacts& f);
 ValueId mlp(Context& c, ValueId x, const LayerWeights& w);
+// The steps of an MLP without a gate, in the caller's frame.
+ValueId plain_mlp(Context& c, ValueId x, const LayerWeights& w);
 ValueId activation(Context& c, ValueId x);
 
 // x [B, T, D] -> [B, T, D]: layer `i`, under checkpointing when the options say so.
 ValueId layer(Context& c, ValueId x, std::int64_t i);
 ValueId bloom_layer(Context& c, ValueId x, const LayerWeights& w);
-ValueId falcon_layer(Context& c, ValueId x, const LayerWeights& w, const LayerFacts& f);
+ValueId falcon_layer(Context& c, ValueId x, const LayerWeights& w);
 
 }  // namespace plimsoll::network::hf

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace plimsoll::network::hf {
 namespace {
@@ -14,6 +18,7 @@ constexpr std::array<std::string_view, 7> kLlamaTypes = {
 Style gemma(const NetworkSpec& spec) {
   Style s;
   s.norm = NormStyle::kOnePlus;
+  s.scaled_embedding = true;
   if (spec.model_type == "gemma") return s;
   s.layer = LayerStyle::kBothNorms;
   s.sdpa = spec.model_type != "gemma2";
@@ -39,6 +44,7 @@ Style stablelm(const NetworkSpec& spec) {
   s.join = JoinStyle::kInAttention;
   if (spec.architecture.parallel) s.layer = LayerStyle::kParallel;
   s.mlp_dropout = true;
+  s.names_branch = true;
   return s;
 }
 
@@ -52,6 +58,7 @@ Style gpt_neox(const NetworkSpec& spec) {
   if (spec.architecture.parallel) s.layer = LayerStyle::kParallel;
   s.mlp_first = true;
   s.embedding_dropout = s.attention_dropout = s.mlp_dropout = true;
+  s.order = ParameterOrder::kNormsFirst;
   return s;
 }
 
@@ -85,6 +92,7 @@ Style phi3(const NetworkSpec&) {
   s.join = JoinStyle::kOneByOne;
   s.fused = FusedStyle::kSlices;
   s.attention_dropout = s.mlp_dropout = true;
+  s.order = ParameterOrder::kOutputFirst;
   return s;
 }
 
@@ -102,18 +110,19 @@ Style starcoder2(const NetworkSpec&) {
   return s;
 }
 
-Style persimmon(const NetworkSpec&) {
-  Style s = starcoder2({});
+Style persimmon(const NetworkSpec& spec) {
+  Style s = starcoder2(spec);
   s.qk_norm = QkNormPlace::kOnRows;
   s.join = JoinStyle::kInAttention;
   s.fused = FusedStyle::kSelect;
   s.embedding_dropout = s.attention_dropout = false;
+  s.mlp_dropout = true;
   s.mlp_first = true;
   return s;
 }
 
-Style gptj(const NetworkSpec&) {
-  Style s = phi({});
+Style gptj(const NetworkSpec& spec) {
+  Style s = phi(spec);
   s.softmax = SoftmaxStyle::kWideScores;
   s.rotary = RotaryStyle::kGptj;
   return s;
@@ -128,6 +137,8 @@ Style gpt2(const NetworkSpec&) {
   s.column_weights = true;
   s.composed_gelu = true;
   s.embedding_dropout = s.attention_dropout = s.mlp_dropout = true;
+  s.positional_mask = true;
+  s.names_branch = true;
   return s;
 }
 
@@ -137,22 +148,29 @@ Style opt(const NetworkSpec&) {
   s.scaled_queries = true;
   s.flat_mlp = true;
   s.attention_dropout = s.mlp_dropout = true;
+  s.ids_per_row = true;
+  s.inline_mlp = true;
   return s;
 }
 
-Style biogpt(const NetworkSpec&) {
+Style biogpt(const NetworkSpec& spec) {
   Style s;
   s.norm = NormStyle::kLibrary;
   s.softmax = SoftmaxStyle::kOwn;
   s.embedding_dropout = s.attention_dropout = s.activation_dropout = s.mlp_dropout = true;
+  s.scaled_embedding = spec.architecture.embedding_scale != 1;
+  s.inline_mlp = true;
   return s;
 }
 
-Style bert(const NetworkSpec&) {
-  Style s = biogpt({});
+Style bert(const NetworkSpec& spec) {
+  Style s = biogpt(spec);
   s.layer = LayerStyle::kPostNorm;
   s.position_ids = false;
   s.activation_dropout = false;
+  s.separate_output = spec.model_type != "distilbert";
+  s.attention_dropout = spec.model_type != "distilbert";
+  s.inline_mlp = false;
   return s;
 }
 
@@ -207,6 +225,13 @@ bool like_llama(const NetworkSpec& spec) {
 }  // namespace
 
 bool known(const NetworkSpec& spec) { return like_llama(spec) || entry_of(spec) != nullptr; }
+
+std::string known_types() {
+  std::vector<std::string_view> types(kLlamaTypes.begin(), kLlamaTypes.end());
+  for (const Entry& e : kOthers) types.push_back(e.type);
+  std::sort(types.begin(), types.end());
+  return fmt::format("{}", fmt::join(types, ", "));
+}
 
 Style style_of(const NetworkSpec& spec) {
   if (const Entry* entry = entry_of(spec)) return entry->style(spec);

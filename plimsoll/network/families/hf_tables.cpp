@@ -15,6 +15,7 @@ void make_rotary_table(Context& c, Context::LayerTables& t) {
     t.cos = halves[1];
     c.g.keep(t.sin);
     c.g.keep(t.cos);
+    c.g.release(both);
     return;
   }
   const bool wide = c.style.rotary == RotaryStyle::kWideTables;
@@ -28,10 +29,13 @@ void make_rotary_table(Context& c, Context::LayerTables& t) {
 void make_mask(Context& c, Context::LayerTables& t, const LayerFacts& f) {
   const std::int64_t tokens = c.o.sequence;
   const Dims all{c.o.batch, 1, tokens, tokens};
+  const bool falcon = c.style.layer == LayerStyle::kFalcon;
   if (!c.a.causal) return;
-  if (c.eager()) {
+  if (falcon && c.a.positions == Positions::kAlibi) {
+    t.mask = c.g.fresh({c.o.batch, c.spec.heads, tokens, tokens}, c.o.dtype);
+  } else if (c.eager()) {
     t.mask = c.g.fresh(all, c.o.dtype);
-  } else if (sees_window(f) && tokens >= f.window) {
+  } else if (falcon || (sees_window(f) && tokens >= f.window)) {
     const ValueId one = c.g.fresh({1, 1, tokens, tokens}, DType::kBool);
     t.mask = c.g.expand(one, all);
     c.g.keep(t.mask);
@@ -42,7 +46,14 @@ void make_mask(Context& c, Context::LayerTables& t, const LayerFacts& f) {
 }  // namespace
 
 void make_tables(Context& c) {
-  c.position_ids = c.g.fresh({1, c.o.sequence}, DType::kInt64);
+  if (c.style.position_ids) {
+    const std::int64_t rows = c.style.ids_per_row ? c.o.batch : 1;
+    c.position_ids = c.g.fresh({rows, c.o.sequence}, DType::kInt64);
+  }
+  if (c.a.positions == Positions::kAlibi) {
+    const std::int64_t rows = checked_mul(c.o.batch, c.spec.heads);
+    c.alibi = c.g.fresh({rows, 1, c.o.sequence}, c.o.dtype);
+  }
   bool made[2] = {false, false};
   for (std::int64_t i = 0; i < c.spec.layers; ++i) {
     const LayerFacts f = c.spec.layer(i);
@@ -50,7 +61,7 @@ void make_tables(Context& c) {
     if (std::exchange(made[kind], true)) continue;
     Context::LayerTables& t = c.tables[kind];
     const Context::LayerTables& other = c.tables[1 - kind];
-    if (c.a.positions == Positions::kRotary) {
+    if (c.a.positions == Positions::kRotary || c.style.layer == LayerStyle::kFalcon) {
       if (other.cos != kNoValue && !c.style.tables_by_kind) {
         t.cos = other.cos;
         t.sin = other.sin;
@@ -63,7 +74,7 @@ void make_tables(Context& c) {
 }
 
 void release_tables(Context& c) {
-  c.g.release(c.position_ids);
+  if (c.position_ids != kNoValue) c.g.release(c.position_ids);
   if (c.alibi != kNoValue) c.g.release(c.alibi);
   const bool shared = c.tables[0].cos == c.tables[1].cos;
   for (std::size_t kind = 0; kind < 2; ++kind) {

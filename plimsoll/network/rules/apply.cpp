@@ -1,6 +1,7 @@
 #include "plimsoll/network/rules/apply.hpp"
 
 #include "plimsoll/network/rules/attention.hpp"
+#include "plimsoll/network/rules/bloom_gelu.hpp"
 #include "plimsoll/network/rules/convolution.hpp"
 #include "plimsoll/network/rules/elementwise.hpp"
 #include "plimsoll/network/rules/functions.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 void apply_split(Autograd& a, const Operation& op, std::vector<Tensor>& values) {
   const Attributes& at = op.attributes;
-  Few<Tensor, kMaxEdges> parts = split(a, values[op.inputs[0]], at.start, at.dim);
+  Few<Tensor, kFewEdges> parts = split(a, values[op.inputs[0]], at.start, at.dim);
   for (std::size_t i = 0; i < op.outputs.size(); ++i) values[op.outputs[i]] = parts[i];
 }
 
@@ -65,6 +66,12 @@ Tensor apply_single_step(Autograd& a, const Operation& op, std::vector<Tensor>& 
       return divide(a, in(0), op.kind == OpKind::kDivideInPlace);
     case OpKind::kPow3:
       return pow3(a, in(0));
+    case OpKind::kBatchedProduct:
+      return bmm(a, in(0), in(1), attention_square(in(0).size(1), in(0).size(2), at.causal, 0));
+    case OpKind::kBiasedProduct:
+      return baddbmm(a, in(1), in(2), attention_square(in(1).size(1), in(1).size(1), at.causal, 0));
+    case OpKind::kBloomGelu:
+      return bloom_gelu(a, in(0));
     case OpKind::kColumnLinear:
       return addmm(a, in(2), in(0), in(1));
     default:
@@ -146,7 +153,7 @@ Tensor apply_one(Autograd& a, const Operation& op, std::vector<Tensor>& values) 
       return dropout(a, in(0));
     case OpKind::kAttention:
       return attention(a, in(0), in(1), in(2), maybe(3),
-                       {at.kernel, at.number > 0, at.causal, at.window});
+                       {at.kernel, at.number > 0, at.causal, at.grouped, at.window});
     case OpKind::kMatmul:
       return apply_matmul(a, in(0), in(1), at);
     case OpKind::kCrossEntropy:
@@ -167,6 +174,7 @@ Tensor apply_one(Autograd& a, const Operation& op, std::vector<Tensor>& values) 
 }  // namespace
 
 void apply(Autograd& a, const Operation& op, std::vector<Tensor>& values) {
+  if (op.kind == OpKind::kArgument) return a.record_argument(values[op.inputs[0]]);
   if (op.kind == OpKind::kSplit) return apply_split(a, op, values);
   values[op.outputs[0]] = apply_one(a, op, values);
 }
