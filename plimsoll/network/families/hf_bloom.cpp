@@ -1,5 +1,7 @@
 // bloom: biases by distance (ALiBi) enter the product of queries and keys, dropout is fused with the
 // sum, and the activation is a function of its own.
+#include <cmath>
+
 #include "plimsoll/network/families/hf_parts.hpp"
 
 namespace plimsoll::network::hf {
@@ -28,7 +30,9 @@ Heads bloom_heads(Context& c, ValueId fused) {
 ValueId bloom_scores(Context& c, ValueId q, ValueId keys) {
   const ValueId right = c.narrow(keys);
   const ValueId left = c.narrow(q);
-  return c.g.operation(OpKind::kBiasedProduct, {c.narrow(c.alibi), left, right});
+  Attributes attributes;
+  attributes.number = 1 / std::sqrt(static_cast<double>(c.spec.head_dim));
+  return c.g.operation(OpKind::kBiasedProduct, {c.narrow(c.alibi), left, right}, attributes);
 }
 
 AttentionResult bloom_attention(Context& c, ValueId x, ValueId residual, const LayerWeights& w) {

@@ -106,7 +106,7 @@ ValueId loss(Context& c, ValueId logits, ValueId given) {
   const ValueId labels = c.o.batch == 1
                              ? c.g.slice(padded, 1, 1, c.o.sequence + 1)
                              : c.g.fresh({c.o.batch, c.o.sequence}, DType::kInt64);
-  const ValueId scores = c.g.to(logits, DType::kFloat32);
+  const ValueId scores = c.g.to(logits, c.o.loss_dtype);
   const ValueId flat = c.g.view(scores, {rows, c.spec.vocabulary});
   return c.g.cross_entropy(flat, c.g.view(labels, {rows}));
 }

@@ -219,6 +219,7 @@ const Entry* entry_of(const NetworkSpec& spec) {
 }
 
 bool like_llama(const NetworkSpec& spec) {
+  if (spec.family == Family::kLlama) return true;
   return std::find(kLlamaTypes.begin(), kLlamaTypes.end(), spec.model_type) != kLlamaTypes.end();
 }
 
