@@ -94,19 +94,19 @@ Bad refused_value(const std::string& option, const std::string& value, const std
 
 std::vector<Bad> bad_choices() {
   return {
-      refused_value("--precision", "fp31", "\"fp31\", expected fp64, fp32, bf16, mixed. Hint"),
+      refused_value("--precision", "fp31", "\"fp31\", expected fp64, fp32, bf16, mixed, autocast. Hint"),
       refused_value("--precision", "FP32", "\"FP32\""),
       refused_value("--precision", "fp16", "fp16 is not in this version"),
-      refused_value("--precision", "autocast", "autocast is not in this version"),
+      refused_value("--precision", "autocast", "precision=autocast is not known for semantics plimsoll"),
       refused_value("--precision", "zero-paper", "zero-paper is not in this version"),
       refused_value("--precision", "megatron", "megatron is not in this version"),
       refused_value("--optimizer", "adam", "\"adam\", expected adamw"),
       refused_value("--optimizer", "adafactor", "adafactor is not in this version"),
       refused_value("--optimizer-impl", "torch", "\"torch\", expected plimsoll"),
-      refused_value("--attention", "eager", "eager is not in this version"),
+      refused_value("--attention", "eager", "attention=eager is transformers' own"),
       refused_value("--attention", "efficient", "attention=efficient does not exist on cpu"),
       refused_value("--checkpoint", "blocks", "\"blocks\", expected none"),
-      refused_value("--semantics", "hf", "semantics=hf is not known for gpt2"),
+      {{"plan", "cnn:", "--semantics", "hf"}, "semantics=hf is not known for cnn"},
       refused_value("--backend", "tpu", "\"tpu\", expected cpu, cuda"),
       refused_value("--targets", "same", "\"same\", expected separate, shared"),
       refused_value("--state-dtype", "fp16", "fp16 is not in this version"),
