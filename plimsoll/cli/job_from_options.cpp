@@ -289,8 +289,7 @@ class JobReader {
     if (is_image() && given_.has("--attention")) {
       refuse("--attention", "an image network has no attention, expected no --attention");
     }
-    job_.attention =
-        find<MaybeKernel>("--attention", kAttentions).value_or(std::nullopt);
+    job_.attention = find<MaybeKernel>("--attention", kAttentions).value_or(std::nullopt);
     read_dropout();
   }
 

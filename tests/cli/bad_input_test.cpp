@@ -94,10 +94,12 @@ Bad refused_value(const std::string& option, const std::string& value, const std
 
 std::vector<Bad> bad_choices() {
   return {
-      refused_value("--precision", "fp31", "\"fp31\", expected fp64, fp32, bf16, mixed, autocast. Hint"),
+      refused_value("--precision", "fp31",
+                    "\"fp31\", expected fp64, fp32, bf16, mixed, autocast. Hint"),
       refused_value("--precision", "FP32", "\"FP32\""),
       refused_value("--precision", "fp16", "fp16 is not in this version"),
-      refused_value("--precision", "autocast", "precision=autocast is not known for semantics plimsoll"),
+      refused_value("--precision", "autocast",
+                    "precision=autocast is not known for semantics plimsoll"),
       refused_value("--precision", "zero-paper", "zero-paper is not in this version"),
       refused_value("--precision", "megatron", "megatron is not in this version"),
       refused_value("--optimizer", "adam", "\"adam\", expected adamw"),

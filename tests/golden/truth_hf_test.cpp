@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "plimsoll/formats/config.hpp"
+#include "plimsoll/plan/plan.hpp"
 
 #include "tests/golden/hf_variant.hpp"
 
@@ -104,6 +105,26 @@ TEST_CASE("hf truth: saved bytes by layer, storages and every phase of every var
     CHECK_MESSAGE(accuracy.find(line) != std::string::npos, "docs/accuracy.md lacks: ", line);
   }
   CHECK(exact == 866);
+}
+
+TEST_CASE("a plan of plimsoll's operations says what the same job needs in transformers") {
+  const nlohmann::json file = truth("hf/activations/llama.json");
+  const auto spec = formats::read_config(file.at("config").dump(), "llama");
+  REQUIRE(spec.has_value());
+  plan::Job job;
+  job.batch = 2;
+  job.sequence = 64;
+  plan::PlanOptions options;
+  options.with_hugging_face = true;
+  const auto own = plan::make_plan(*spec, job, options);
+  REQUIRE((own.has_value() && own->hugging_face.has_value()));
+  job.semantics = network::Semantics::kHuggingFace;
+  const auto theirs = plan::make_plan(*spec, job, options);
+  REQUIRE(theirs.has_value());
+  CHECK(own->hugging_face->activations == theirs->posts.activations);
+  CHECK(own->hugging_face->peak == theirs->steady.peak.bytes);
+  CHECK(own->hugging_face->peak != own->steady.peak.bytes);
+  CHECK_FALSE(theirs->hugging_face.has_value());
 }
 
 }  // namespace plimsoll::test

@@ -72,9 +72,7 @@ class Run {
     }
     return bytes;
   }
-  std::int64_t saved_storages() const {
-    return static_cast<std::int64_t>(distinct_saves().size());
-  }
+  std::int64_t saved_storages() const { return static_cast<std::int64_t>(distinct_saves().size()); }
 
   // Alive after forward when only the loss is kept.
   std::int64_t retained() const { return of(timeline::Phase::kBackward, 0).start - base(); }

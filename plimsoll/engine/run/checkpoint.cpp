@@ -208,8 +208,7 @@ class KeptLinear : public torch::autograd::Function<KeptLinear> {
 
 }  // namespace
 
-at::Tensor checkpoint(RegionBody body, at::Tensor input, bool keep_random_state,
-                      bool stops_early) {
+at::Tensor checkpoint(RegionBody body, at::Tensor input, bool keep_random_state, bool stops_early) {
   const auto frame = std::make_shared<Frame>(body, input, keep_random_state, stops_early);
   Counting counting(frame);
   const SavedTensorScope scope(&counting);

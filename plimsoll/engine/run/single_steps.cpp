@@ -1,7 +1,5 @@
 #include "plimsoll/engine/run/single_steps.hpp"
 
-#include <ATen/ScalarOps.h>
-
 #include "plimsoll/base/checked.hpp"
 
 namespace plimsoll::engine {

@@ -30,7 +30,7 @@ class Few {
   Few& operator=(Few&&) = delete;
   ~Few() {
     clear();
-    if (on_heap()) operator delete(items_, std::align_val_t{alignof(T)});
+    if (on_heap()) operator delete (items_, std::align_val_t{alignof(T)});
   }
 
   std::size_t size() const { return size_; }
@@ -56,13 +56,12 @@ class Few {
   bool on_heap() const { return capacity_ > N; }
   void grow(std::size_t n) {
     const std::size_t wanted = std::max<std::size_t>(n, 2U * capacity_);
-    T* more =
-        static_cast<T*>(operator new(wanted * sizeof(T), std::align_val_t{alignof(T)}));
+    T* more = static_cast<T*>(operator new (wanted * sizeof(T), std::align_val_t{alignof(T)}));
     for (std::size_t i = 0; i < size_; ++i) {
       new (&more[i]) T(std::move(items_[i]));
       items_[i].~T();
     }
-    if (on_heap()) operator delete(items_, std::align_val_t{alignof(T)});
+    if (on_heap()) operator delete (items_, std::align_val_t{alignof(T)});
     items_ = more;
     capacity_ = static_cast<std::uint32_t>(wanted);
   }

@@ -27,8 +27,7 @@ ValueId repeat_kv(Context& c, ValueId x) {
   if (group == 1) return x;
   const std::int64_t t = c.o.sequence;
   const std::int64_t h = c.spec.head_dim;
-  const ValueId wide =
-      c.g.expand(c.g.unsqueeze(x, 2), {c.o.batch, c.spec.kv_heads, group, t, h});
+  const ValueId wide = c.g.expand(c.g.unsqueeze(x, 2), {c.o.batch, c.spec.kv_heads, group, t, h});
   return c.g.reshape(wide, {c.o.batch, c.spec.heads, t, h});
 }
 

@@ -26,7 +26,7 @@ struct Context {
 
   // Tables that the model's frame holds, by kind of layer: [0] sees all keys, [1] a window.
   struct LayerTables {
-    ValueId cos = kNoValue;   // [1, T, R]
+    ValueId cos = kNoValue;  // [1, T, R]
     ValueId sin = kNoValue;
     ValueId mask = kNoValue;  // [B, 1, T, T]: bool for sdpa, else added to the scores
   };

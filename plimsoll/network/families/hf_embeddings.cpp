@@ -11,8 +11,7 @@ ValueId token_embeddings(Context& c, ValueId ids) {
   const ValueId x = c.g.embedding(ids, c.w.token);
   if (!c.style.scaled_embedding) return x;
   if (c.a.norm != NormKind::kRmsOnePlus) return c.g.scale(x, c.a.embedding_scale);
-  const ValueId factor =
-      c.g.buffer("model.embed_tokens.embed_scale", {}, c.o.dtype, Init::kOnes);
+  const ValueId factor = c.g.buffer("model.embed_tokens.embed_scale", {}, c.o.dtype, Init::kOnes);
   return c.g.mul(x, factor);
 }
 

@@ -18,11 +18,10 @@ void transpose_matrices(Context& c) {
 }
 
 int rank_of(const LayerWeights& w, ParameterOrder order, ValueId p) {
-  const bool first =
-      order == ParameterOrder::kNormsFirst
-          ? p == w.attention_in.weight || p == w.attention_in.bias || p == w.mlp_in.weight ||
-                p == w.mlp_in.bias
-          : order == ParameterOrder::kOutputFirst && p == w.output.weight;
+  const bool first = order == ParameterOrder::kNormsFirst
+                         ? p == w.attention_in.weight || p == w.attention_in.bias ||
+                               p == w.mlp_in.weight || p == w.mlp_in.bias
+                         : order == ParameterOrder::kOutputFirst && p == w.output.weight;
   return first ? 0 : 1;
 }
 
@@ -103,9 +102,8 @@ ValueId loss(Context& c, ValueId logits, ValueId given) {
   if (c.a.masked_head) return masked_loss(c, logits, given);
   const std::int64_t rows = checked_mul(c.o.batch, c.o.sequence);
   const ValueId padded = c.g.fresh({c.o.batch, c.o.sequence + 1}, DType::kInt64);
-  const ValueId labels = c.o.batch == 1
-                             ? c.g.slice(padded, 1, 1, c.o.sequence + 1)
-                             : c.g.fresh({c.o.batch, c.o.sequence}, DType::kInt64);
+  const ValueId labels = c.o.batch == 1 ? c.g.slice(padded, 1, 1, c.o.sequence + 1)
+                                        : c.g.fresh({c.o.batch, c.o.sequence}, DType::kInt64);
   const ValueId scores = c.g.to(logits, c.o.loss_dtype);
   const ValueId flat = c.g.view(scores, {rows, c.spec.vocabulary});
   return c.g.cross_entropy(flat, c.g.view(labels, {rows}));

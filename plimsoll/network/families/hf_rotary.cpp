@@ -64,9 +64,7 @@ void rotate_wide_neighbours(Context& c, PythonFrame& frame, Heads& h, ValueId co
   const ValueId wide_k = frame(c.g.to(h.k, DType::kFloat32));
   const ValueId cos4 = frame(c.g.unsqueeze(cos, 1));
   const ValueId sin4 = frame(c.g.unsqueeze(sin, 1));
-  const auto shape = [&](std::int64_t heads) {
-    return Dims{c.o.batch, heads, c.o.sequence, size};
-  };
+  const auto shape = [&](std::int64_t heads) { return Dims{c.o.batch, heads, c.o.sequence, size}; };
   const ValueId q = frame(turned_neighbours(c, wide_q, cos4, sin4, shape(c.spec.heads)));
   const ValueId k = frame(turned_neighbours(c, wide_k, cos4, sin4, shape(c.spec.kv_heads)));
   h.q = c.g.to(q, dtype);

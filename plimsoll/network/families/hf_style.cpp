@@ -192,8 +192,8 @@ Style falcon(const NetworkSpec&) {
 
 Style qwen3(const NetworkSpec& spec) {
   Style s;
-  s.qk_norm = spec.model_type == "hunyuan_v1_dense" ? QkNormPlace::kAfterRotary
-                                                     : QkNormPlace::kOnRows;
+  s.qk_norm =
+      spec.model_type == "hunyuan_v1_dense" ? QkNormPlace::kAfterRotary : QkNormPlace::kOnRows;
   return s;
 }
 
@@ -202,14 +202,30 @@ struct Entry {
   Style (*style)(const NetworkSpec&);
 };
 constexpr std::array<Entry, 24> kOthers = {{
-    {"gemma", gemma},       {"gemma2", gemma},         {"gemma3_text", gemma},
-    {"olmo", olmo},         {"olmo3", olmo},           {"olmo2", olmo},
-    {"stablelm", stablelm}, {"gpt_neox", gpt_neox},    {"cohere2", cohere2},
-    {"exaone4", exaone4},   {"phi", phi},              {"phi3", phi3},
-    {"nemotron", nemotron}, {"starcoder2", starcoder2}, {"persimmon", persimmon},
-    {"gptj", gptj},         {"gpt2", gpt2},            {"opt", opt},
-    {"biogpt", biogpt},     {"bert", bert},            {"distilbert", bert},
-    {"roberta", bert},      {"bloom", bloom},          {"falcon", falcon},
+    {"gemma", gemma},
+    {"gemma2", gemma},
+    {"gemma3_text", gemma},
+    {"olmo", olmo},
+    {"olmo3", olmo},
+    {"olmo2", olmo},
+    {"stablelm", stablelm},
+    {"gpt_neox", gpt_neox},
+    {"cohere2", cohere2},
+    {"exaone4", exaone4},
+    {"phi", phi},
+    {"phi3", phi3},
+    {"nemotron", nemotron},
+    {"starcoder2", starcoder2},
+    {"persimmon", persimmon},
+    {"gptj", gptj},
+    {"gpt2", gpt2},
+    {"opt", opt},
+    {"biogpt", biogpt},
+    {"bert", bert},
+    {"distilbert", bert},
+    {"roberta", bert},
+    {"bloom", bloom},
+    {"falcon", falcon},
 }};
 
 const Entry* entry_of(const NetworkSpec& spec) {

@@ -78,27 +78,27 @@ struct Style {
   JoinStyle join = JoinStyle::kNone;
   ParameterOrder order = ParameterOrder::kBranchesFirst;
   FusedStyle fused = FusedStyle::kSplit;
-  bool branch_first = false;       // attention + x instead of x + attention
-  bool names_branch = false;       // attention's result is a variable of its own (gpt2, stablelm)
-  bool mlp_first = false;          // mlp + x instead of x + mlp
-  bool copies_heads_back = true;   // eager attention makes its result contiguous (not gpt2)
-  bool scaled_queries = false;     // queries are scaled before attention (opt)
-  bool inline_mlp = false;         // the layer itself calls the MLP's linear layers (opt, biogpt)
-  bool flat_mlp = false;           // the MLP reads [B T, D] (opt)
-  bool column_weights = false;     // linear layers are addmm with [in, out] weights (gpt2)
-  bool composed_gelu = false;      // gelu_new: the tanh formula in single operations
-  bool scaled_embedding = false;   // by a buffer (gemma) or a number (biogpt)
-  bool tables_by_kind = false;     // rotary tables of layers with a window are their own (gemma3)
+  bool branch_first = false;      // attention + x instead of x + attention
+  bool names_branch = false;      // attention's result is a variable of its own (gpt2, stablelm)
+  bool mlp_first = false;         // mlp + x instead of x + mlp
+  bool copies_heads_back = true;  // eager attention makes its result contiguous (not gpt2)
+  bool scaled_queries = false;    // queries are scaled before attention (opt)
+  bool inline_mlp = false;        // the layer itself calls the MLP's linear layers (opt, biogpt)
+  bool flat_mlp = false;          // the MLP reads [B T, D] (opt)
+  bool column_weights = false;    // linear layers are addmm with [in, out] weights (gpt2)
+  bool composed_gelu = false;     // gelu_new: the tanh formula in single operations
+  bool scaled_embedding = false;  // by a buffer (gemma) or a number (biogpt)
+  bool tables_by_kind = false;    // rotary tables of layers with a window are their own (gemma3)
   // Where job.dropout acts besides attention's probabilities.
   bool embedding_dropout = false;
   bool attention_dropout = false;
   bool activation_dropout = false;
   bool mlp_dropout = false;
-  bool positional_mask = false;    // layers get the mask by position: checkpoint hooks see it (gpt2)
-  bool separate_output = false;    // another module projects attention's result (bert)
-  bool ids_per_row = false;        // position ids [B, T], counted with a mask (opt)
-  bool position_ids = true;        // layers are handed position ids
-  bool sdpa = true;                // transformers offers sdpa for this type
+  bool positional_mask = false;  // layers get the mask by position: checkpoint hooks see it (gpt2)
+  bool separate_output = false;  // another module projects attention's result (bert)
+  bool ids_per_row = false;      // position ids [B, T], counted with a mask (opt)
+  bool position_ids = true;      // layers are handed position ids
+  bool sdpa = true;              // transformers offers sdpa for this type
 };
 
 // Is hf semantics known for this model?

@@ -32,12 +32,8 @@ Tensor apply_number(Autograd& a, const char* name, Tensor& x, bool in_place) {
 
 }  // namespace
 
-Tensor scale(Autograd& a, Tensor& x, bool in_place) {
-  return apply_number(a, "Mul", x, in_place);
-}
+Tensor scale(Autograd& a, Tensor& x, bool in_place) { return apply_number(a, "Mul", x, in_place); }
 
-Tensor divide(Autograd& a, Tensor& x, bool in_place) {
-  return apply_number(a, "Div", x, in_place);
-}
+Tensor divide(Autograd& a, Tensor& x, bool in_place) { return apply_number(a, "Div", x, in_place); }
 
 }  // namespace plimsoll::network::rules
