@@ -17,9 +17,7 @@ Result<Output> run(const Given& given, const TextStyle& style) {
   if (!spec) return tl::unexpected(spec.error());
   const auto job = make_job(given, *spec);
   if (!job) return tl::unexpected(job.error());
-  plan::PlanOptions options;
-  options.with_hugging_face = true;
-  const auto plan = plan::make_plan(*spec, *job, options);
+  const auto plan = plan::make_plan(*spec, *job);
   if (!plan) return tl::unexpected(plan.error());
   if (given.has("--json")) return Output{report::json_text(report::plan_json(*plan))};
   const bool first = given.has("--first-step");

@@ -99,25 +99,13 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   return plan;
 }
 
-// None where transformers has no such model or job.
-std::optional<HuggingFaceFigures> hugging_face_figures(const network::NetworkSpec& spec, Job job) {
-  if (job.semantics == Semantics::kHuggingFace) return std::nullopt;
-  job.semantics = Semantics::kHuggingFace;
-  if (!validate(job, spec)) return std::nullopt;
-  const Plan plan = plan_network(spec, job);
-  return HuggingFaceFigures{plan.posts.activations, plan.steady.peak.bytes};
-}
-
 }  // namespace
 
-Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job,
-                       const PlanOptions& options) {
+Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job) {
   if (auto ok = network::validate(spec); !ok) return tl::unexpected(ok.error());
   if (auto ok = validate(job, spec); !ok) return tl::unexpected(ok.error());
   try {
-    Plan plan = plan_network(spec, job);
-    if (options.with_hugging_face) plan.hugging_face = hugging_face_figures(spec, job);
-    return plan;
+    return plan_network(spec, job);
   } catch (const OverflowError& overflow) {
     return fail("plan", overflow.what(),
                 "the sizes of the model, the batch or the sequence are "

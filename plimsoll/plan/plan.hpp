@@ -34,12 +34,6 @@ struct StepTimeline {
   std::string peak_operation;
 };
 
-// What the same job needs in transformers' own operations (semantics hf).
-struct HuggingFaceFigures {
-  std::int64_t activations = 0;  // A
-  std::int64_t peak = 0;         // of the steady step
-};
-
 struct Plan {
   network::NetworkSpec spec;
   Job job;
@@ -56,15 +50,9 @@ struct Plan {
   std::vector<TrafficLine> traffic;       // per rank and step; none on one rank
   std::vector<std::string> advice;        // about the stage, one sentence each
   std::optional<TimeBound> time;          // of a step, when the job's device has known speeds
-  std::optional<HuggingFaceFigures> hugging_face;  // when asked for and known
-};
-
-struct PlanOptions {
-  bool with_hugging_face = false;  // one more walk, for jobs of semantics plimsoll on one rank
 };
 
 // Plans a training step. Errors: what validate() refuses, and sizes that leave 64 bits.
-Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job,
-                       const PlanOptions& options = {});
+Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job);
 
 }  // namespace plimsoll::plan

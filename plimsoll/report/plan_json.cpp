@@ -94,11 +94,6 @@ Json memory_json(const Plan& plan) {
   return json;
 }
 
-Json hugging_face_json(const Plan& plan) {
-  if (!plan.hugging_face) return nullptr;
-  return {{"posts_A", plan.hugging_face->activations}, {"peak", plan.hugging_face->peak}};
-}
-
 Json closed_form_json(const Plan& plan) {
   Json json;
   if (!plan.closed_form) {
@@ -188,7 +183,6 @@ Json plan_json(const Plan& plan) {
   json["timeline"] = {{"first", step_json(plan.first)}, {"steady", step_json(plan.steady)}};
   json["memory"] = memory_json(plan);
   json["closed_form"] = closed_form_json(plan);
-  json["semantics_hf"] = hugging_face_json(plan);
   json["flops"] = flops_json(plan);
   json["traffic"] = traffic_json(plan);
   json["advice"] = plan.advice;

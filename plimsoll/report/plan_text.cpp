@@ -194,6 +194,7 @@ std::string flops_section(const Plan& plan, const TextStyle& style) {
   return heading("FLOPs", " of one micro-batch", style) + table.text(style) + time_line(plan);
 }
 
+<<<<<<< HEAD
 std::string difference_text(std::int64_t bytes, std::int64_t own) {
   const std::string sign = bytes < own ? "-" : "+";
   const std::string by = sign + human_text(bytes < own ? own - bytes : bytes - own);
@@ -213,6 +214,8 @@ std::string hugging_face_section(const Plan& plan, const TextStyle& style) {
   return heading("In transformers", facts, style);
 }
 
+=======
+>>>>>>> 451e21f (Help and refusals name eager and autocast; reruns end early)
 std::string error_text(double error) {
   return fmt::format("{:.1f} % {}", std::abs(100 * error), error < 0 ? "below" : "above");
 }
@@ -302,7 +305,6 @@ std::string plan_text(const Plan& plan, ShownStep shown, const TextStyle& style)
       advice_section(plan, style),
       flops_section(plan, style),
       closed_form_section(plan, style),
-      hugging_face_section(plan, style),
       evidence_section(plan, style),
       assumption_lines(plan.spec, plan.job, style)};
   std::string text;
