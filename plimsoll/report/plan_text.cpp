@@ -194,28 +194,6 @@ std::string flops_section(const Plan& plan, const TextStyle& style) {
   return heading("FLOPs", " of one micro-batch", style) + table.text(style) + time_line(plan);
 }
 
-<<<<<<< HEAD
-std::string difference_text(std::int64_t bytes, std::int64_t own) {
-  const std::string sign = bytes < own ? "-" : "+";
-  const std::string by = sign + human_text(bytes < own ? own - bytes : bytes - own);
-  if (own == 0) return by;
-  const double share = 100.0 * static_cast<double>(bytes - own) / static_cast<double>(own);
-  return fmt::format("{}, {:+.1f} %", by, share);
-}
-
-// By how much the same job differs in transformers' own operations.
-std::string hugging_face_section(const Plan& plan, const TextStyle& style) {
-  if (!plan.hugging_face) return "";
-  const auto [activations, peak] = *plan.hugging_face;
-  const std::string facts = fmt::format(
-      " (semantics hf): A {} ({}), peak {} ({})", human_text(activations),
-      difference_text(activations, plan.posts.activations), human_text(peak),
-      difference_text(peak, plan.steady.peak.bytes));
-  return heading("In transformers", facts, style);
-}
-
-=======
->>>>>>> 451e21f (Help and refusals name eager and autocast; reruns end early)
 std::string error_text(double error) {
   return fmt::format("{:.1f} % {}", std::abs(100 * error), error < 0 ? "below" : "above");
 }
