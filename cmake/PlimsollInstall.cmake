@@ -13,7 +13,8 @@ set(plimsoll_package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll")
 
 # plimsoll_install_room(<target> <room>): adds the library to its component; called for every room.
 function(plimsoll_install_room target room)
-  if(room MATCHES "^(cli|study)(_|$)")
+  # Nor is the MPI backend: whose MPI it was built with cannot be told to another project.
+  if(room MATCHES "^(cli|study|comm_mpi)(_|$)")
     return()
   endif()
   set(component core)
@@ -30,6 +31,7 @@ function(plimsoll_install_headers)
     FILES_MATCHING PATTERN "*.hpp"
     PATTERN "plimsoll/cli" EXCLUDE
     PATTERN "plimsoll/study" EXCLUDE
+    PATTERN "plimsoll/comm/mpi" EXCLUDE
     PATTERN "plimsoll/engine" EXCLUDE
     PATTERN "plimsoll/meter.hpp" EXCLUDE)
   if(PLIMSOLL_ENGINE)

@@ -35,8 +35,9 @@ struct Named {
 constexpr Named<Precision> kPrecisions[] = {{"fp64", Precision::kFp64},
                                             {"fp32", Precision::kFp32},
                                             {"bf16", Precision::kBf16},
-                                            {"mixed", Precision::kMixed}};
-constexpr std::string_view kLaterPrecisions[] = {"fp16", "autocast", "zero-paper", "megatron"};
+                                            {"mixed", Precision::kMixed},
+                                            {"autocast", Precision::kAutocast}};
+constexpr std::string_view kLaterPrecisions[] = {"fp16", "zero-paper", "megatron"};
 
 constexpr Named<Optimizer> kOptimizers[] = {{"adamw", Optimizer::kAdamW},
                                             {"sgd", Optimizer::kSgd},
@@ -53,8 +54,8 @@ using MaybeKernel = std::optional<AttentionKernel>;
 constexpr Named<MaybeKernel> kAttentions[] = {{"auto", std::nullopt},
                                               {"flash", AttentionKernel::kFlash},
                                               {"efficient", AttentionKernel::kEfficient},
-                                              {"math", AttentionKernel::kMath}};
-constexpr std::string_view kLaterAttentions[] = {"eager"};
+                                              {"math", AttentionKernel::kMath},
+                                              {"eager", AttentionKernel::kEager}};
 
 constexpr Named<Checkpoint> kCheckpoints[] = {
     {"none", Checkpoint::kNone}, {"block", Checkpoint::kBlock}, {"matmuls", Checkpoint::kMatmuls}};
@@ -288,8 +289,7 @@ class JobReader {
     if (is_image() && given_.has("--attention")) {
       refuse("--attention", "an image network has no attention, expected no --attention");
     }
-    job_.attention =
-        find<MaybeKernel>("--attention", kAttentions, kLaterAttentions).value_or(std::nullopt);
+    job_.attention = find<MaybeKernel>("--attention", kAttentions).value_or(std::nullopt);
     read_dropout();
   }
 

@@ -60,28 +60,58 @@ class Execution {
   }
 
   void run_region(const Region& region) {
-    auto held = std::make_shared<Held>();
-    for (ValueId v : region.held) held->emplace_back(v, values_[v]);
-    const auto body = [this, &region, held](const Tensor& input) {
-      return run_body(region, *held, input);
+    auto closure = std::make_shared<Closure>();
+    for (ValueId v : region.held) closure->held.emplace_back(v, values_[v]);
+    const auto body = [this, &region, closure](const Tensor& input) {
+      return run_body(region, *closure, input);
     };
     Tensor input = std::exchange(values_[region.input], Tensor());
     values_[region.output] = backend_.checkpoint(region, body, std::move(input));
   }
 
-  using Held = std::vector<std::pair<ValueId, Tensor>>;  // a closure's share of user code's values
+  struct Closure {
+    std::vector<std::pair<ValueId, Tensor>> held;  // its share of user code's values
+    bool ran = false;                              // further runs are reruns
+  };
 
-  Tensor run_body(const Region& region, const Held& held, const Tensor& input) {
-    std::vector<ValueId> lent;
-    for (const auto& [v, tensor] : held) {
-      if (backend_.has(values_[v])) continue;
-      values_[v] = tensor;
-      lent.push_back(v);
+  // Lets go of what a run of a region put among the values, also when a rerun is stopped early.
+  class RegionScope {
+   public:
+    RegionScope(Execution& execution, const Region& region, Closure& closure)
+        : execution_(execution), region_(region), rerun_(std::exchange(closure.ran, true)) {
+      for (const auto& [v, tensor] : closure.held) {
+        if (execution.backend_.has(execution.values_[v])) continue;
+        execution.values_[v] = tensor;
+        lent_.push_back(v);
+      }
     }
+    RegionScope(const RegionScope&) = delete;
+    RegionScope& operator=(const RegionScope&) = delete;
+    ~RegionScope() {
+      for (ValueId v : lent_) execution_.values_[v] = Tensor();
+      if (rerun_) execution_.drop_of_rerun(region_);
+    }
+
+   private:
+    Execution& execution_;
+    const Region& region_;
+    const bool rerun_;
+    std::vector<ValueId> lent_;
+  };
+
+  Tensor run_body(const Region& region, Closure& closure, const Tensor& input) {
+    const RegionScope scope(*this, region, closure);
     values_[region.input] = input;
     for (std::size_t i = region.first; i < region.last; ++i) step(i, region.output);
-    for (ValueId v : lent) values_[v] = Tensor();
     return std::exchange(values_[region.output], Tensor());
+  }
+
+  // User code that would use these later ran long ago.
+  void drop_of_rerun(const Region& region) {
+    values_[region.input] = Tensor();
+    for (std::size_t i = region.first; i < region.last; ++i) {
+      for (ValueId v : network_.operations[i].outputs) values_[v] = Tensor();
+    }
   }
 
   const Network& network_;

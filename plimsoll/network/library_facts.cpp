@@ -14,6 +14,8 @@ std::string_view name(AttentionKernel kernel) {
       return "flash";
     case AttentionKernel::kEfficient:
       return "efficient";
+    case AttentionKernel::kEager:
+      return "eager";
     case AttentionKernel::kMath:
       return "math";
   }

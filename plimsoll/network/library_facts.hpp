@@ -23,6 +23,7 @@ enum class AttentionKernel : std::uint8_t {
   kFlash,      // tiles; saves q, k, v, output and the logsumexp per row
   kEfficient,  // CUDA's memory-efficient kernel: as flash, logsumexp padded
   kMath,       // products and a softmax; saves the S x S matrices
+  kEager,      // transformers' own single operations instead of one call of the library
 };
 std::string_view name(AttentionKernel kernel);
 

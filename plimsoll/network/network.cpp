@@ -47,7 +47,7 @@ void find_borders(Network& network, Region& region, const std::vector<std::size_
     made.insert(made.end(), op.outputs.begin(), op.outputs.end());
   }
   for (ValueId v : made) {
-    if (last[v] < region.last) continue;
+    if (last[v] < region.last || lasting[v]) continue;
     check(region.output == kNoValue, "a region makes two values that are used later");
     region.output = v;
   }
@@ -63,19 +63,19 @@ std::int64_t Network::parameter_elements() const {
 }
 
 ValueId Builder::parameter(std::string name, const Dims& shape, DType dtype, Init init) {
-  const ValueId value = new_value();
+  const ValueId value = new_value(dtype);
   network_.parameters.push_back({std::move(name), shape, dtype, value, unit_, init, true});
   return value;
 }
 
 ValueId Builder::buffer(std::string name, const Dims& shape, DType dtype, Init init) {
-  const ValueId value = new_value();
+  const ValueId value = new_value(dtype);
   network_.buffers.push_back({std::move(name), shape, dtype, value, init});
   return value;
 }
 
 ValueId Builder::input(std::string name, const Dims& shape, DType dtype, InputKind kind) {
-  const ValueId value = new_value();
+  const ValueId value = new_value(dtype);
   network_.inputs.push_back({std::move(name), shape, dtype, kind, value});
   return value;
 }
@@ -94,11 +94,37 @@ Operation& Builder::push(OpKind kind, std::vector<ValueId> inputs, const Attribu
   op.attributes = attributes;
   op.label = static_cast<std::uint32_t>(network_.labels.size() - 1);
   op.region = region_;
+  op.layer = unit_;
   return op;
 }
 
+ValueId Builder::new_value(DType dtype) {
+  dtypes_.push_back(dtype);
+  return static_cast<ValueId>(network_.values++);
+}
+
+// Operations of two operands promote; others keep the first operand's dtype, or name their own.
+DType Builder::result_dtype(OpKind kind, const std::vector<ValueId>& inputs,
+                            const Attributes& attributes) const {
+  switch (kind) {
+    case OpKind::kArange:
+      return DType::kInt64;
+    case OpKind::kFresh:
+    case OpKind::kTo:
+      return attributes.dtype;
+    case OpKind::kEmbedding:
+      return dtype_of(inputs[1]);
+    case OpKind::kAdd:
+    case OpKind::kSub:
+    case OpKind::kMul:
+      return std::max(dtype_of(inputs[0]), dtype_of(inputs[1]));
+    default:
+      return dtype_of(inputs[0]);
+  }
+}
+
 ValueId Builder::op(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes) {
-  const ValueId value = new_value();
+  const ValueId value = new_value(result_dtype(kind, inputs, attributes));
   push(kind, std::move(inputs), attributes).outputs = {value};
   return value;
 }
@@ -120,6 +146,26 @@ ValueId Builder::fresh(const Dims& shape, DType dtype) {
 }
 
 void Builder::hold(ValueId x) { push(OpKind::kHold, {x}, {}); }
+
+void Builder::argument(ValueId x) { push(OpKind::kArgument, {x}, {}); }
+
+void Builder::release(ValueId x) {
+  hold(x);
+  network_.released.push_back(x);
+}
+
+ValueId Builder::with_number(OpKind kind, ValueId x, double number) {
+  Attributes attributes;
+  attributes.number = number;
+  return op(kind, {x}, attributes);
+}
+
+ValueId Builder::select(ValueId x, std::size_t dim, std::int64_t index) {
+  Attributes attributes;
+  attributes.dim = static_cast<std::uint8_t>(dim);
+  attributes.start = index;
+  return op(OpKind::kSelect, {x}, attributes);
+}
 
 ValueId Builder::add_number(ValueId x, double number) {
   Attributes attributes;
@@ -190,7 +236,7 @@ std::vector<ValueId> Builder::split(ValueId x, std::int64_t size, std::size_t di
   attributes.dim = static_cast<std::uint8_t>(dim);
   attributes.start = size;
   std::vector<ValueId> values;
-  for (std::size_t i = 0; i < parts; ++i) values.push_back(new_value());
+  for (std::size_t i = 0; i < parts; ++i) values.push_back(new_value(dtype_of(x)));
   push(OpKind::kSplit, {x}, attributes).outputs = values;
   return values;
 }
@@ -262,7 +308,7 @@ ValueId Builder::matmul(ValueId x, ValueId y, const AttentionOptions& options) {
   return op(OpKind::kMatmul, {x, y}, attention_attributes(options));
 }
 
-void Builder::end_region(bool keep_random_state) {
+void Builder::end_region(bool keep_random_state, bool stops_early) {
   Region region;
   region.last = network_.operations.size();
   region.first = region.last;
@@ -270,6 +316,7 @@ void Builder::end_region(bool keep_random_state) {
     --region.first;
   }
   region.keep_random_state = keep_random_state;
+  region.stops_early = stops_early;
   network_.regions.push_back(region);
   region_ = -1;
   keep_linears_ = false;
@@ -277,12 +324,14 @@ void Builder::end_region(bool keep_random_state) {
 
 Network Builder::finish(ValueId logits, ValueId loss) {
   Network network = std::exchange(network_, Network());
+  dtypes_ = {DType::kBool};
   network.logits = logits;
   network.loss = loss;
   const std::vector<std::size_t> last = last_uses(network);
   std::vector<bool> lasting = lasting_values(network);
   for (Region& region : network.regions) find_borders(network, region, last, lasting);
   lasting[logits] = lasting[loss] = true;  // the driver of the step drops these
+  for (ValueId v : network.released) lasting[v] = false;
   network.dying.resize(network.operations.size());
   std::vector<bool> listed(network.values, false);
   for (std::size_t i = 0; i < network.operations.size(); ++i) {

@@ -68,6 +68,7 @@ struct Region {
   ValueId output = kNoValue;
   std::vector<ValueId> held;  // values of user code that the region's closure keeps
   bool keep_random_state = false;
+  bool stops_early = false;  // a rerun ends with the last tensor that forward saved
 };
 
 struct Network {
@@ -80,6 +81,7 @@ struct Network {
   std::vector<std::int32_t> label_units;    // by label: layer index, or -1 for the root
   std::vector<std::vector<ValueId>> dying;  // by operation: values whose last use it is
   std::vector<ValueId> kept;                // values that live until the forward function returns
+  std::vector<ValueId> released;            // those of them that user code drops before
   std::size_t values = 1;                   // ids are 1 .. values - 1
   std::size_t loss_begin = 0;               // operations from here on belong to phase "loss"
   ValueId logits = kNoValue;
@@ -113,9 +115,21 @@ class Builder {
   ValueId arange(std::int64_t n, std::int64_t start = 0);
   ValueId fresh(const Dims& shape, DType dtype);  // lives until forward returns
   void hold(ValueId x);
+  // Saved-tensor hooks see x as an argument of the region that comes next.
+  void argument(ValueId x);
+  // x lives until forward returns.
+  void keep(ValueId x) { network_.kept.push_back(x); }
+  // User code lets go of a kept value here; regions that read it still hold it.
+  void release(ValueId x);
+  // Of a value made so far, by type promotion.
+  DType dtype_of(ValueId x) const { return dtypes_.at(x); }
   ValueId embedding(ValueId ids, ValueId weight) { return op(OpKind::kEmbedding, {ids, weight}); }
   ValueId add(ValueId x, ValueId y) { return op(OpKind::kAdd, {x, y}); }
   ValueId mul(ValueId x, ValueId y) { return op(OpKind::kMul, {x, y}); }
+  ValueId sub(ValueId x, ValueId y) { return op(OpKind::kSub, {x, y}); }
+  ValueId scale(ValueId x, double number) { return with_number(OpKind::kScale, x, number); }
+  ValueId divide(ValueId x, double number) { return with_number(OpKind::kDivide, x, number); }
+  ValueId with_number(OpKind kind, ValueId x, double number);
   ValueId add_number(ValueId x, double number);
   ValueId mul_number(ValueId x, double number);
   ValueId clamp(ValueId x, double bound);  // to [-bound, bound]
@@ -129,6 +143,7 @@ class Builder {
   ValueId transpose(ValueId x, std::size_t d0, std::size_t d1);
   ValueId contiguous(ValueId x) { return op(OpKind::kContiguous, {x}); }
   ValueId unsqueeze(ValueId x, std::size_t dim);
+  ValueId select(ValueId x, std::size_t dim, std::int64_t index);
   ValueId expand(ValueId x, const Dims& shape);
   ValueId slice(ValueId x, std::size_t dim, std::int64_t start, std::int64_t stop);
   std::vector<ValueId> split(ValueId x, std::int64_t size, std::size_t dim, std::size_t parts);
@@ -157,7 +172,7 @@ class Builder {
     region_ = static_cast<std::int32_t>(network_.regions.size());
     keep_linears_ = keep_linears;
   }
-  void end_region(bool keep_random_state);
+  void end_region(bool keep_random_state, bool stops_early = false);
 
   void begin_loss() { network_.loss_begin = network_.operations.size(); }
   // Finishes: computes last uses and region borders. The builder is empty afterwards.
@@ -166,11 +181,14 @@ class Builder {
   Network& network() { return network_; }
 
  private:
-  ValueId new_value() { return static_cast<ValueId>(network_.values++); }
+  ValueId new_value(DType dtype);
+  DType result_dtype(OpKind kind, const std::vector<ValueId>& inputs,
+                     const Attributes& attributes) const;
   ValueId op(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes = {});
   Operation& push(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes);
 
   Network network_;
+  std::vector<DType> dtypes_{DType::kBool};  // by ValueId
   std::int32_t region_ = -1;
   bool keep_linears_ = false;
   std::int32_t unit_ = -1;

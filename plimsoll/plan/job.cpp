@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/network/families/hf_style.hpp"
 #include "plimsoll/network/rules/attention.hpp"
 
 namespace plimsoll::plan {
@@ -14,6 +15,8 @@ std::string_view name(Precision precision) {
       return "fp32";
     case Precision::kBf16:
       return "bf16";
+    case Precision::kAutocast:
+      return "autocast";
     case Precision::kMixed:
       return "mixed";
   }
@@ -73,6 +76,7 @@ Recipe Job::recipe() const {
       recipe.compute = recipe.state = recipe.loss = DType::kFloat64;
       break;
     case Precision::kFp32:
+    case Precision::kAutocast:
       break;
     case Precision::kBf16:
       recipe.compute = recipe.state = recipe.loss = DType::kBFloat16;
@@ -134,6 +138,7 @@ network::BuildOptions Job::build_options() const {
   options.loss_dtype = r.loss;
   options.kernel = kernel();
   options.dropout = dropout;
+  options.autocast = precision == Precision::kAutocast;
   options.checkpoint = checkpoint;
   options.semantics = semantics;
   options.shared_targets = shared_targets;
@@ -268,6 +273,36 @@ Result<void> validate_reserve(const Job& job) {
                                        *job.reserve, usable, job.device->name));
 }
 
+// What only transformers has, and what it has not.
+Result<void> validate_hugging_face(const Job& job, const network::NetworkSpec& spec) {
+  const bool eager = job.attention == AttentionKernel::kEager;
+  if (job.semantics != Semantics::kHuggingFace) {
+    if (eager) {
+      return fail("--attention", "attention=eager is transformers' own, expected flash or math",
+                  "--semantics hf plans transformers' forward function");
+    }
+    if (job.precision == Precision::kAutocast) {
+      return fail("--precision",
+                  "precision=autocast is not known for semantics plimsoll, expected fp64, fp32, "
+                  "bf16 or mixed",
+                  "--semantics hf plans autocast; mixed keeps fp32 masters of bf16 weights");
+    }
+    return {};
+  }
+  if (!network::hf::known(spec)) {
+    return fail("--semantics",
+                fmt::format("semantics=hf is not known for {}, expected plimsoll",
+                            spec.model_type.empty() ? name(spec.family) : spec.model_type),
+                fmt::format("hf is known for model types {}", network::hf::known_types()));
+  }
+  if (job.attention && !eager && !network::hf::style_of(spec).sdpa) {
+    return fail("--attention",
+                fmt::format("attention={} does not exist in transformers for {}, expected eager",
+                            network::name(*job.attention), spec.model_type));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
@@ -276,12 +311,7 @@ Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
   if (auto ok = validate_kernel(job, spec); !ok) return ok;
   if (auto ok = validate_optimizer(job); !ok) return ok;
   if (auto ok = validate_sharding(job); !ok) return ok;
-  if (job.semantics == Semantics::kHuggingFace && spec.family != network::Family::kLlama) {
-    return fail("--semantics",
-                fmt::format("semantics=hf is not known for {}, expected plimsoll",
-                            spec.model_type.empty() ? name(spec.family) : spec.model_type),
-                "hf is known for model types llama and mistral");
-  }
+  if (auto ok = validate_hugging_face(job, spec); !ok) return ok;
   if (spec.family == network::Family::kCnn && job.checkpoint != Checkpoint::kNone) {
     return fail("--checkpoint", fmt::format("checkpoint={} does not exist for cnn, expected none",
                                             network::name(job.checkpoint)));

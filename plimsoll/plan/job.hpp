@@ -24,9 +24,10 @@ using network::Semantics;
 
 // Recipes by name, so that nobody means different things. Bytes per parameter with AdamW:
 enum class Precision : std::uint8_t {
-  kFp64,   // 8 + 8 + 16
-  kFp32,   // 4 + 4 + 8
-  kBf16,   // 2 + 2 + 4: everything in bf16
+  kFp64,      // 8 + 8 + 16
+  kFp32,      // 4 + 4 + 8
+  kBf16,      // 2 + 2 + 4: everything in bf16
+  kAutocast,  // 4 + 4 + 8, bf16 copies of weights and operands around matrix products
   kMixed,  // fp32 masters 4 + bf16 copy 2 + bf16 gradient 2 + 8; accumulators fp32 when accumulating
            // (on one rank; several: see shard/memory.hpp)
 };

@@ -110,8 +110,9 @@ class WalkBackend {
 
   Tensor checkpoint(const network::Region& region, std::function<Tensor(const Tensor&)> body,
                     Tensor input) {
+    autograd_.operation = operation_id(region.first);
     const network::Ref<network::Frame> frame =
-        autograd_.open_frame(body, input, region.keep_random_state);
+        autograd_.open_frame(body, input, region.keep_random_state, region.stops_early);
     Tensor out = body(input);
     autograd_.close_frame();
     return out;

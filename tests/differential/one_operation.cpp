@@ -47,8 +47,14 @@ class Maker {
       case OpKind::kMatmul:
         for (bool grouped : {false, true}) scores(grouped);
         break;
+      case OpKind::kColumnLinear:
+      case OpKind::kBatchedProduct:
+      case OpKind::kBiasedProduct:
+        products();
+        break;
       case OpKind::kAdd:
       case OpKind::kMul:
+      case OpKind::kSub:
         for (const Dims& other : {Dims{batch_, kRows, kColumns}, Dims{kColumns}, Dims{kRows, 1}}) {
           of_two(other);
         }
@@ -60,6 +66,7 @@ class Maker {
       case OpKind::kArange:
       case OpKind::kFresh:
       case OpKind::kHold:
+      case OpKind::kArgument:
       case OpKind::kEmbedding:
         without_operand();
         break;
@@ -232,6 +239,24 @@ class Maker {
     finish("with " + network::to_text(other), {op({x.id, parameter(other)}), x.shape});
   }
 
+  // Products of three operands, or of batches in three dimensions.
+  void products() {
+    const Value x = operand();
+    if (kind_ == OpKind::kColumnLinear) {
+      constexpr std::int64_t kOut = 4;
+      const ValueId rows = g_.reshape(x.id, {batch_ * kRows, kColumns});
+      const ValueId w = parameter({kColumns, kOut});
+      return finish("", {op({rows, w, parameter({kOut})}), {batch_ * kRows, kOut}}, kOut);
+    }
+    const ValueId y = parameter({batch_, kColumns, kRows});
+    const Dims square{batch_, kRows, kRows};
+    if (kind_ == OpKind::kBatchedProduct) return finish("", {op({x.id, y}), square}, kRows);
+    Attributes a;
+    a.number = 0.5;
+    const ValueId bias = g_.fresh({batch_, 1, kRows}, dtype_);
+    finish("", {op({bias, x.id, y}, a), square}, kRows);
+  }
+
   // Ids, constants, and values that code still holds.
   void without_operand() {
     const Value x = operand();
@@ -239,10 +264,10 @@ class Maker {
     if (kind_ == OpKind::kFresh) {
       return finish("", {g_.mul(g_.mul(x.id, learned), g_.fresh({kColumns}, dtype_)), x.shape});
     }
-    if (kind_ == OpKind::kHold) {
+    if (kind_ == OpKind::kHold || kind_ == OpKind::kArgument) {
       const ValueId held = g_.mul(x.id, learned);
       const ValueId y = g_.neg(held);
-      g_.hold(held);
+      kind_ == OpKind::kHold ? g_.hold(held) : g_.argument(held);
       return finish("", {y, x.shape});
     }
     const bool range = kind_ == OpKind::kArange;
@@ -283,9 +308,23 @@ class Maker {
         return finish("", {g_.cat({x.id, x.id}, 2), {batch_, kRows, 2 * kColumns}}, 2 * kColumns);
       case OpKind::kMean:
         return finish("", {g_.mean(x.id), {batch_, kRows, 1}}, kRows);
+      case OpKind::kSelect:
+        return finish("", {g_.select(x.id, 1, 2), {batch_, kColumns}});
+      case OpKind::kEverySecond:
+        return finish("", {op({x.id}), {batch_, kRows, kColumns / 2}}, kColumns / 2);
+      case OpKind::kStack:
+        return finish("", {op({x.id, parameter(shape)}), {batch_, kRows, kColumns, 2}});
+      case OpKind::kPickOne:
+        a.dim = 1;
+        return finish("", {op({x.id}, a), {batch_, 1, kColumns}});
+      case OpKind::kAddInPlace:
+        x.id = g_.neg(x.id);
+        return finish("", {op({x.id, parameter(shape)}), shape});
+      case OpKind::kScaleInPlace:
+      case OpKind::kDivideInPlace:
       case OpKind::kReluInPlace:
         x.id = g_.neg(x.id);  // a parameter may not be edited in place
-        return finish("", {op({x.id}), shape});
+        return finish("", {op({x.id}, a), shape});
       case OpKind::kCrossEntropy:
         return finish("", x);
       default:

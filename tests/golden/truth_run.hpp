@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,7 @@ class Run {
   Run(const network::NetworkSpec& spec, const plan::Job& job)
       : loss_bytes_(network::size_of(job.recipe().loss)) {
     const network::Network net = network::build_network(spec, job.build_options());
+    for (const network::Operation& op : net.operations) layers_.push_back(op.layer);
     plan::WalkOptions options;
     options.keep_ledger = true;
     timeline::PeakSink sink;
@@ -59,6 +61,18 @@ class Run {
   const std::vector<network::SavedRecord>& saved() const { return result_.ledger; }
   const plan::Ledger& ledger() const { return ledger_; }
   const plan::PassFlops& flops() const { return result_.flops; }
+
+  // Distinct storages that hooks see, inputs and random states not counted: bytes by the layer whose
+  // operation saved a storage first, everything else last.
+  std::vector<std::int64_t> saved_by_layer(std::int64_t layers) const {
+    std::vector<std::int64_t> bytes(static_cast<std::size_t>(layers) + 1);
+    for (const network::SavedRecord* r : distinct_saves()) {
+      const std::int32_t layer = r->operation == 0 ? -1 : layers_.at(r->operation - 1);
+      bytes[static_cast<std::size_t>(layer < 0 ? layers : layer)] += r->storage_bytes;
+    }
+    return bytes;
+  }
+  std::int64_t saved_storages() const { return static_cast<std::int64_t>(distinct_saves().size()); }
 
   // Alive after forward when only the loss is kept.
   std::int64_t retained() const { return of(timeline::Phase::kBackward, 0).start - base(); }
@@ -84,6 +98,17 @@ class Run {
   }
 
  private:
+  std::vector<const network::SavedRecord*> distinct_saves() const {
+    std::vector<const network::SavedRecord*> result;
+    std::set<timeline::BlockId> seen;
+    for (const network::SavedRecord& r : result_.ledger) {
+      const bool own = r.tag != timeline::Tag::kParameters && r.tag != timeline::Tag::kBuffers &&
+                       r.tag != timeline::Tag::kInputs && r.dtype != network::DType::kUInt8;
+      if (own && r.block != 0 && seen.insert(r.block).second) result.push_back(&r);
+    }
+    return result;
+  }
+
   timeline::PhaseFigures of(timeline::Phase phase, std::int32_t step) const {
     for (const timeline::PhaseFigures& f : phases_) {
       if (f.key.phase == phase && f.key.step == step) return f;
@@ -100,6 +125,7 @@ class Run {
   std::int64_t loss_bytes_;
   plan::WalkResult result_;
   plan::Ledger ledger_;
+  std::vector<std::int32_t> layers_;  // by operation: its layer, or -1
   std::vector<timeline::PhaseFigures> phases_;
 };
 

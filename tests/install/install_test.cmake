@@ -2,6 +2,7 @@
 # makes. Everything that is installed must have been built.
 #
 # usage: cmake -DBUILD=<folder> -DSOURCE=<folder> -DCOMPONENTS=<list> -P install_test.cmake
+cmake_minimum_required(VERSION 3.25)
 set(work "${BUILD}/install-test/${COMPONENTS}")
 file(REMOVE_RECURSE "${work}")
 string(REPLACE "+" ";" components "${COMPONENTS}")

@@ -1,5 +1,6 @@
 #include "plimsoll/engine/run/checkpoint.hpp"
 
+#include <exception>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -19,10 +20,11 @@ void set_random_state(const at::Tensor& state) {
 // What a region leaves behind between forward and backward. Owned by the graph's hooks.
 class Frame {
  public:
-  Frame(RegionBody body, const at::Tensor& input, bool keep_random_state)
+  Frame(RegionBody body, const at::Tensor& input, bool keep_random_state, bool stops_early)
       : body_(std::move(body)),
         input_(input.detach(), "checkpoint"),
-        wants_gradient_(input.requires_grad()) {
+        wants_gradient_(input.requires_grad()),
+        stops_early_(stops_early) {
     if (keep_random_state) random_state_ = random_state();
   }
 
@@ -53,6 +55,7 @@ class Frame {
   RegionBody body_;
   KeptTensor input_;
   bool wants_gradient_;
+  bool stops_early_;
   at::Tensor random_state_;
   std::size_t packed_ = 0;
   bool recomputed_ = false;
@@ -98,12 +101,16 @@ class Counting final : public SavedTensorHandler {
   std::shared_ptr<Frame> frame_;
 };
 
+// Unwinds a rerun that has nothing left to save.
+class RerunStopped final : public std::exception {};
+
 // In the rerun: a saved tensor goes to the frame; the rerun's own graph keeps nothing.
 class CapturingHook final : public torch::autograd::SavedVariableHooks {
  public:
-  explicit CapturingHook(std::vector<KeptTensor>& kept) : kept_(kept) {}
+  CapturingHook(std::vector<KeptTensor>& kept, std::size_t last) : kept_(kept), last_(last) {}
   void call_pack_hook(const at::Tensor& tensor) override {
     kept_.emplace_back(tensor.detach(), "checkpoint");
+    if (kept_.size() == last_) throw RerunStopped();
   }
   at::Tensor call_unpack_hook() override {
     throw std::logic_error("[checkpoint] the graph of a rerun was used");
@@ -111,17 +118,19 @@ class CapturingHook final : public torch::autograd::SavedVariableHooks {
 
  private:
   std::vector<KeptTensor>& kept_;
+  const std::size_t last_;  // stops after this many; 0: never
 };
 
 class Frame::Capture final : public SavedTensorHandler {
  public:
-  explicit Capture(std::vector<KeptTensor>& kept) : kept_(kept) {}
+  Capture(std::vector<KeptTensor>& kept, std::size_t last) : kept_(kept), last_(last) {}
   std::unique_ptr<torch::autograd::SavedVariableHooks> make() override {
-    return std::make_unique<CapturingHook>(kept_);
+    return std::make_unique<CapturingHook>(kept_, last_);
   }
 
  private:
   std::vector<KeptTensor>& kept_;
+  const std::size_t last_;
 };
 
 // Restores the generator when a rerun ends, also by an exception.
@@ -145,12 +154,16 @@ class RandomStateScope {
 void Frame::rerun() {
   recomputed_ = true;
   const at::AutoGradMode grad_mode(true);
-  Capture capture(kept_);
+  Capture capture(kept_, stops_early_ ? packed_ : 0);
   const SavedTensorScope scope(&capture);
   const CurrentFrameScope current(this);
   const at::Tensor input = input_.get().detach().requires_grad_(wants_gradient_);
   const RandomStateScope random(random_state_);
-  body_(input);
+  try {
+    body_(input);
+  } catch (const RerunStopped&) {
+    // Everything that backward asks for is there.
+  }
   if (kept_.size() != packed_) {
     throw std::runtime_error("[checkpoint] the rerun saved " + std::to_string(kept_.size()) +
                              " tensors, expected " + std::to_string(packed_) +
@@ -195,8 +208,8 @@ class KeptLinear : public torch::autograd::Function<KeptLinear> {
 
 }  // namespace
 
-at::Tensor checkpoint(RegionBody body, at::Tensor input, bool keep_random_state) {
-  const auto frame = std::make_shared<Frame>(body, input, keep_random_state);
+at::Tensor checkpoint(RegionBody body, at::Tensor input, bool keep_random_state, bool stops_early) {
+  const auto frame = std::make_shared<Frame>(body, input, keep_random_state, stops_early);
   Counting counting(frame);
   const SavedTensorScope scope(&counting);
   const CurrentFrameScope current(frame.get());

@@ -18,7 +18,10 @@ using RegionBody = std::function<at::Tensor(const at::Tensor& input)>;
 // Runs `body(input)` under checkpointing and returns its result. With `keep_random_state` the CPU
 // generator's state (5,056 bytes) is kept with the input. Throws what the body throws; backward
 // throws std::runtime_error when a rerun saves another number of tensors.
-at::Tensor checkpoint(RegionBody body, at::Tensor input, bool keep_random_state);
+// With `stops_early` a rerun ends with the last tensor that forward saved: what would come after it
+// is not computed again.
+at::Tensor checkpoint(RegionBody body, at::Tensor input, bool keep_random_state,
+                      bool stops_early = false);
 
 // at::linear inside a region that keeps the results of its linear layers: the first run keeps what
 // it computes with the region's input, the rerun takes it from there. One autograd node that saves x

@@ -1,6 +1,7 @@
 #include "plimsoll/engine/run/library_calls.hpp"
 
 #include "plimsoll/engine/run/checkpoint.hpp"
+#include "plimsoll/engine/run/single_steps.hpp"
 
 namespace plimsoll::engine {
 namespace {
@@ -104,7 +105,7 @@ at::Tensor call_elementwise(const Operation& op, const Values& values) {
     case OpKind::kDropout:
       return at::dropout(x, a.number, /*train=*/true);
     default:
-      throw InternalError("operation without a library call");
+      return call_single_step(op, values);
   }
 }
 
@@ -199,6 +200,7 @@ at::ScalarType scalar_type(network::DType dtype) {
 std::vector<std::int64_t> sizes(const network::Dims& dims) { return {dims.begin(), dims.end()}; }
 
 void call(const Operation& op, Values& values, at::Device device) {
+  if (op.kind == OpKind::kArgument) return;
   if (op.kind == OpKind::kSplit) return split(op, values);
   values[op.outputs[0]] = call_one(op, values, device);
 }

@@ -116,7 +116,8 @@ class Runner::Backend {
   }
 
   Tensor checkpoint(const network::Region& region, RegionBody body, Tensor input) {
-    return engine::checkpoint(std::move(body), std::move(input), region.keep_random_state);
+    return engine::checkpoint(std::move(body), std::move(input), region.keep_random_state,
+                              region.stops_early);
   }
 
   void backward(const Tensor& loss, bool) {

@@ -123,6 +123,16 @@ Ref<Node> Autograd::record(const char* name, Formula formula,
   return node;
 }
 
+Ref<Node> Autograd::record(const char* name, Formula formula, std::span<const Tensor> inputs) {
+  const bool any = std::any_of(inputs.begin(), inputs.end(),
+                               [](const Tensor& t) { return t && t.needs_grad(); });
+  if (!grad_mode || !any) return {};
+  Ref<Node> node(memory_.nodes.make(this, next_sequence_++, operation, name));
+  node->formula = formula;
+  for (const Tensor& t : inputs) node->edges.push_back(t ? edge_to(t) : Edge{});
+  return node;
+}
+
 Edge Autograd::edge_to(const Tensor& t) {
   TensorImpl& impl = *t.impl();
   if (impl.node) return {impl.node, impl.output};
@@ -176,6 +186,7 @@ void Autograd::save_in_frame(Node& node, std::size_t slot, const Tensor& t, bool
   frame->kept.resize(next_slot);
   frame->kept[node.first_slot + slot] = plain_view(t, t.shape(), t.strides());
   ++frame->rerun_packed;
+  if (frame->stops_early && frame->rerun_packed == frame->packed) throw RerunStopped{};
 }
 
 void Autograd::record_save(const Tensor& t, const char* node) {
@@ -196,8 +207,9 @@ Tensor Autograd::unpack(Node& node, std::size_t slot) {
 Tensor Autograd::random_state() { return empty({facts.random_state_bytes}, DType::kUInt8); }
 
 Ref<Frame> Autograd::open_frame(std::function<Tensor(const Tensor&)> body, const Tensor& input,
-                                bool keep_random_state) {
+                                bool keep_random_state, bool stops_early) {
   Ref<Frame> frame(memory_.frames.make());
+  frame->stops_early = stops_early;
   frame->owner = this;
   frame->input = input;
   frame->body = std::move(body);
@@ -228,7 +240,10 @@ void Autograd::rerun(Frame& frame) {
     input.impl()->leaf = frame.input.needs_grad();
     Tensor current_random_state;
     if (frame.random_state) current_random_state = random_state();
-    frame.body(input);
+    try {
+      frame.body(input);
+    } catch (const RerunStopped&) {
+    }
   }
   frames_.pop_back();
   check(frame.rerun_packed == frame.packed, "a rerun saved another number of tensors");

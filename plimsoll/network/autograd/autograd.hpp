@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "plimsoll/network/autograd/node.hpp"
@@ -122,6 +123,7 @@ class Autograd {
   bool records(std::initializer_list<const Tensor*> inputs) const;
   // A node for an operation on `inputs` (null handles allowed), or null when none needs a gradient.
   Ref<Node> record(const char* name, Formula formula, std::initializer_list<const Tensor*> inputs);
+  Ref<Node> record(const char* name, Formula formula, std::span<const Tensor> inputs);
   void save_input(Node& node, std::size_t slot, const Tensor& t) { save(node, slot, t, false); }
   void save_output(Node& node, std::size_t slot, const Tensor& t) { save(node, slot, t, true); }
   Tensor unpack(Node& node, std::size_t slot);
@@ -129,8 +131,12 @@ class Autograd {
   Tensor& attach(const Ref<Node>& node, Tensor& out);
 
   // --- checkpointing
+  // A further argument of the frame that opens next, which saved-tensor hooks see.
+  void record_argument(const Tensor& t) {
+    if (ledger != nullptr) record_save(t, "Checkpoint");
+  }
   Ref<Frame> open_frame(std::function<Tensor(const Tensor&)> body, const Tensor& input,
-                        bool keep_random_state);
+                        bool keep_random_state, bool stops_early = false);
   void close_frame() { frames_.pop_back(); }
   // The frame keeps a result that its rerun will not compute again.
   void keep_result(Frame& frame, const Tensor& result);
@@ -145,6 +151,8 @@ class Autograd {
   std::size_t tensors_alive() const { return memory_.tensors.alive(); }
 
  private:
+  struct RerunStopped {};  // unwinds a rerun that has nothing left to save
+
   friend void destroy(TensorImpl*);
   friend void drop(Node*);
   friend void drop(Frame*);

@@ -1,6 +1,7 @@
 // Nodes of the backward graph, saved tensors and checkpoint frames.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <new>
@@ -11,17 +12,26 @@
 
 namespace plimsoll::network {
 
-// Up to N objects of type T without heap memory; only those in use are constructed.
+// A list of T whose first N objects need no heap memory; only those in use are constructed.
 template <class T, std::size_t N>
 class Few {
  public:
   Few() {}
   Few(Few&& other) noexcept {
+    if (other.on_heap()) {
+      items_ = std::exchange(other.items_, other.own_);
+      size_ = std::exchange(other.size_, 0U);
+      capacity_ = std::exchange(other.capacity_, N);
+      return;
+    }
     for (T& item : other) new (&items_[size_++]) T(std::move(item));
     other.clear();
   }
   Few& operator=(Few&&) = delete;
-  ~Few() { clear(); }
+  ~Few() {
+    clear();
+    if (on_heap()) operator delete (items_, std::align_val_t{alignof(T)});
+  }
 
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -32,21 +42,36 @@ class Few {
   const T* begin() const { return items_; }
   const T* end() const { return items_ + size_; }
   T& push_back(T item) {
-    check(size_ < N, "more inputs or outputs than a node has slots");
+    if (size_ == capacity_) grow(size_ + 1U);
     return *new (&items_[size_++]) T(std::move(item));
   }
   void resize(std::size_t n) {
-    check(n <= N, "more inputs or outputs than a node has slots");
+    if (n > capacity_) grow(n);
     while (size_ < n) new (&items_[size_++]) T();
     while (size_ > n) items_[--size_].~T();
   }
   void clear() { resize(0); }
 
  private:
+  bool on_heap() const { return capacity_ > N; }
+  void grow(std::size_t n) {
+    const std::size_t wanted = std::max<std::size_t>(n, 2U * capacity_);
+    T* more = static_cast<T*>(operator new (wanted * sizeof(T), std::align_val_t{alignof(T)}));
+    for (std::size_t i = 0; i < size_; ++i) {
+      new (&more[i]) T(std::move(items_[i]));
+      items_[i].~T();
+    }
+    if (on_heap()) operator delete (items_, std::align_val_t{alignof(T)});
+    items_ = more;
+    capacity_ = static_cast<std::uint32_t>(wanted);
+  }
+
   union {
-    T items_[N];
+    T own_[N];
   };
-  std::uint8_t size_ = 0;
+  T* items_ = own_;
+  std::uint32_t size_ = 0;
+  std::uint32_t capacity_ = N;
 };
 
 // What attention computes per head: queries times keys, of which its mask leaves `seen` pairs. The
@@ -57,9 +82,9 @@ struct AttentionSquare {
   std::int64_t seen = 0;
 };
 
-inline constexpr std::size_t kMaxEdges = 4;
+inline constexpr std::size_t kFewEdges = 4;  // most nodes have no more
 inline constexpr std::size_t kMaxSaved = 8;
-using Gradients = Few<Tensor, kMaxEdges>;
+using Gradients = Few<Tensor, kFewEdges>;
 
 struct Frame;
 void retain(Frame* frame);
@@ -75,6 +100,7 @@ struct Frame {
   std::uint32_t packed_slots = 0;  // that nodes took in forward (Node::first_slot)
   std::uint32_t kept_slots = 0;    // and in the rerun
   bool recomputed = false;
+  bool stops_early = false;  // the rerun ends when it has saved as many tensors as forward did
   Tensor input;
   Tensor random_state;  // the CPU generator's state, when kept
   std::function<Tensor(const Tensor&)> body;
@@ -108,15 +134,16 @@ struct Node {
   std::uint32_t uses = 0;
   timeline::OperationId operation;
   std::int32_t watch = -1;  // >= 0: reported when the gradients of its outputs are there
-  Few<Edge, kMaxEdges> edges;
+  Few<Edge, kFewEdges> edges;
   OutputMeta output;  // all outputs of a node are alike (equal parts of a split)
-  std::uint8_t output_count = 0;
+  std::uint32_t output_count = 0;
 
   // Saved tensors are here, or after a forward pass under checkpointing in `frame`: slot i is then
   // kept[first_slot + i] of the rerun. Bit i of saved_slots: was slot i saved at all.
   std::uint8_t saved_slots = 0;
   std::uint32_t first_slot = 0;
   Few<Tensor, kMaxSaved> saved;
+  Tensor number;  // of x * number: kept by the node itself, also under checkpointing
   Ref<Frame> frame;
 
   // What formulas need besides saved tensors and the inputs' shapes.
@@ -137,6 +164,7 @@ struct Node {
   const OutputMeta& input(std::size_t i) const { return edges[i].node->output; }
   void release_saved() {
     for (Tensor& tensor : saved) tensor.reset();
+    number.reset();
     frame.reset();
   }
 };

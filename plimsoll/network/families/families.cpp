@@ -16,7 +16,7 @@ std::string_view name(Checkpoint checkpoint) {
 
 Network build_network(const NetworkSpec& spec, const BuildOptions& options) {
   if (spec.family == Family::kCnn) return build_cnn(spec, options);
-  if (options.semantics == Semantics::kHuggingFace) return build_llama(spec, options);
+  if (options.semantics == Semantics::kHuggingFace) return build_hugging_face(spec, options);
   return build_decoder(spec, options);
 }
 

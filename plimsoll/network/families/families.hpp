@@ -21,6 +21,7 @@ struct BuildOptions {
   DType loss_dtype = DType::kFloat32;  // logits are cast to it before the loss when they differ
   AttentionKernel kernel = AttentionKernel::kFlash;
   double dropout = 0;
+  bool autocast = false;  // bf16 copies of weights and operands around matrix products
   Checkpoint checkpoint = Checkpoint::kNone;
   Semantics semantics = Semantics::kPlimsoll;
   bool shared_targets = false;  // targets are the inputs
@@ -31,9 +32,9 @@ struct BuildOptions {
 Network build_network(const NetworkSpec& spec, const BuildOptions& options);
 
 // One builder per forward function; build_network chooses. build_decoder is plimsoll's own for every
-// transformer, encoders included; build_llama is that of transformers for llama and mistral.
+// transformer, encoders included; build_hugging_face is that of transformers for hf::known() types.
 Network build_decoder(const NetworkSpec& spec, const BuildOptions& options);
-Network build_llama(const NetworkSpec& spec, const BuildOptions& options);
+Network build_hugging_face(const NetworkSpec& spec, const BuildOptions& options);
 Network build_cnn(const NetworkSpec& spec, const BuildOptions& options);
 
 }  // namespace plimsoll::network

@@ -195,6 +195,27 @@ WeightNames bert() {
   return n;
 }
 
+WeightNames distilbert() {
+  WeightNames n = bert();
+  n.token = "distilbert.embeddings.word_embeddings";
+  n.position = "distilbert.embeddings.position_embeddings";
+  n.embedding_norm = "distilbert.embeddings.LayerNorm";
+  n.layer = "distilbert.transformer.layer.{}";
+  n.head = "vocab_projector";
+  n.head_dense = "vocab_transform";
+  n.head_norm = "vocab_layer_norm";
+  n.head_bias = "vocab_projector";
+  n.q = "attention.q_lin";
+  n.k = "attention.k_lin";
+  n.v = "attention.v_lin";
+  n.output = "attention.out_lin";
+  n.up = "ffn.lin1";
+  n.down = "ffn.lin2";
+  n.attention_out = "sa_layer_norm";
+  n.mlp_out = "output_layer_norm";
+  return n;
+}
+
 WeightNames roberta() {
   WeightNames n = bert();
   n.token = "roberta.embeddings.word_embeddings";
@@ -210,7 +231,7 @@ WeightNames roberta() {
 }
 
 using Entry = std::pair<std::string_view, WeightNames (*)()>;
-constexpr std::array<Entry, 17> kByType = {{
+constexpr std::array<Entry, 18> kByType = {{
     {"gptj", gptj},
     {"codegen", gptj},
     {"gpt_neox", gpt_neox},
@@ -227,6 +248,7 @@ constexpr std::array<Entry, 17> kByType = {{
     {"glm4", glm4},
     {"hunyuan_v1_dense", hunyuan},
     {"bert", bert},
+    {"distilbert", distilbert},
     {"roberta", roberta},
 }};
 

@@ -1,11 +1,15 @@
 #include "plimsoll/network/rules/apply.hpp"
 
 #include "plimsoll/network/rules/attention.hpp"
+#include "plimsoll/network/rules/bloom_gelu.hpp"
 #include "plimsoll/network/rules/convolution.hpp"
 #include "plimsoll/network/rules/elementwise.hpp"
+#include "plimsoll/network/rules/functions.hpp"
 #include "plimsoll/network/rules/kernels.hpp"
 #include "plimsoll/network/rules/loss.hpp"
 #include "plimsoll/network/rules/normalisation.hpp"
+#include "plimsoll/network/rules/numbers.hpp"
+#include "plimsoll/network/rules/picks.hpp"
 #include "plimsoll/network/rules/products.hpp"
 #include "plimsoll/network/rules/softmax.hpp"
 #include "plimsoll/network/rules/views.hpp"
@@ -15,7 +19,7 @@ namespace {
 
 void apply_split(Autograd& a, const Operation& op, std::vector<Tensor>& values) {
   const Attributes& at = op.attributes;
-  Few<Tensor, kMaxEdges> parts = split(a, values[op.inputs[0]], at.start, at.dim);
+  Few<Tensor, kFewEdges> parts = split(a, values[op.inputs[0]], at.start, at.dim);
   for (std::size_t i = 0; i < op.outputs.size(); ++i) values[op.outputs[i]] = parts[i];
 }
 
@@ -35,6 +39,45 @@ Tensor apply_constant(Autograd& a, const Operation& op) {
 // Queries times keys, or probabilities times values: in self-attention both have a row per token.
 Tensor apply_matmul(Autograd& a, const Tensor& x, const Tensor& y, const Attributes& at) {
   return matmul4(a, x, y, attention_square(x.size(2), x.size(2), at.causal, at.window));
+}
+
+// What user code writes besides whole layers.
+Tensor apply_single_step(Autograd& a, const Operation& op, std::vector<Tensor>& values) {
+  const Attributes& at = op.attributes;
+  const auto in = [&](std::size_t i) -> Tensor& { return values[op.inputs[i]]; };
+  switch (op.kind) {
+    case OpKind::kSelect:
+      return select(a, in(0), at.dim);
+    case OpKind::kEverySecond:
+      return every_second(a, in(0), at.start);
+    case OpKind::kStack:
+      return stack_last(a, in(0), in(1));
+    case OpKind::kPickOne:
+      return pick_one(a, in(0), at.dim);
+    case OpKind::kSub:
+      return sub(a, in(0), in(1));
+    case OpKind::kAddInPlace:
+      return add_in_place(a, in(0), in(1));
+    case OpKind::kScale:
+    case OpKind::kScaleInPlace:
+      return scale(a, in(0), op.kind == OpKind::kScaleInPlace);
+    case OpKind::kDivide:
+    case OpKind::kDivideInPlace:
+      return divide(a, in(0), op.kind == OpKind::kDivideInPlace);
+    case OpKind::kPow3:
+      return pow3(a, in(0));
+    case OpKind::kBatchedProduct:
+      return bmm(a, in(0), in(1), attention_square(in(0).size(1), in(0).size(2), at.causal, 0));
+    case OpKind::kBiasedProduct:
+      return baddbmm(a, in(1), in(2), attention_square(in(1).size(1), in(1).size(1), at.causal, 0));
+    case OpKind::kBloomGelu:
+      return bloom_gelu(a, in(0));
+    case OpKind::kColumnLinear:
+      return addmm(a, in(2), in(0), in(1));
+    default:
+      break;
+  }
+  throw InternalError("operation without a rule");
 }
 
 // Operations with one result; a table would only hide which arguments each takes.
@@ -110,7 +153,7 @@ Tensor apply_one(Autograd& a, const Operation& op, std::vector<Tensor>& values) 
       return dropout(a, in(0));
     case OpKind::kAttention:
       return attention(a, in(0), in(1), in(2), maybe(3),
-                       {at.kernel, at.number > 0, at.causal, at.window});
+                       {at.kernel, at.number > 0, at.causal, at.grouped, at.window});
     case OpKind::kMatmul:
       return apply_matmul(a, in(0), in(1), at);
     case OpKind::kCrossEntropy:
@@ -123,17 +166,15 @@ Tensor apply_one(Autograd& a, const Operation& op, std::vector<Tensor>& values) 
       return max_pool2(a, in(0));
     case OpKind::kFlatten:
       return reshape(a, in(0), {in(0).size(0), -1});
-    case OpKind::kHold:
-    case OpKind::kSplit:
-    case OpKind::kCount:
-      break;
+    default:
+      return apply_single_step(a, op, values);
   }
-  throw InternalError("operation without a rule");
 }
 
 }  // namespace
 
 void apply(Autograd& a, const Operation& op, std::vector<Tensor>& values) {
+  if (op.kind == OpKind::kArgument) return a.record_argument(values[op.inputs[0]]);
   if (op.kind == OpKind::kSplit) return apply_split(a, op, values);
   values[op.outputs[0]] = apply_one(a, op, values);
 }

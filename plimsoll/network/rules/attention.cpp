@@ -272,7 +272,7 @@ Tensor math(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v,
   const Tensor scaled_q = mul_number(a, wide_q);
   const bool own_mask = call.causal && !given_mask;
   const Tensor mask = own_mask ? causal_mask(a, q.size(2), k.size(2), wide) : given_mask;
-  const std::int64_t group = q.size(1) / k.size(1);
+  const std::int64_t group = call.grouped ? q.size(1) / k.size(1) : 1;
   const Tensor all_k = group > 1 ? repeat_heads(a, wide_k, group) : wide_k;
   const Tensor all_v = group > 1 ? repeat_heads(a, wide_v, group) : wide_v;
   const Tensor weights = probabilities(a, scaled_q, all_k, mask, call.dropout, square);
@@ -306,6 +306,13 @@ namespace {
 // Flash kernels read heads as contiguous vectors; the library falls back to math otherwise.
 bool readable_by_flash(const Tensor& t) { return t.strides().back() == 1; }
 
+// A bool mask becomes 0 and minus infinity; an expanded one is written out.
+Tensor bias_of_choice(Autograd& a, const Tensor& mask, DType dtype) {
+  const Tensor minus_infinity = a.scratch({}, dtype);
+  const Tensor zero = a.scratch({}, dtype);
+  return a.empty(mask.shape(), dtype);
+}
+
 // Keys that query i of `queries` sees, summed: i + 1 and the keys before the first query, at most
 // `window`.
 std::int64_t seen_pairs(std::int64_t queries, std::int64_t keys, std::int64_t window) {
@@ -335,10 +342,12 @@ Tensor attention(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v,
   const AttentionKernel kernel =
       kernel_exists(a.facts, call.kernel, use) ? call.kernel : chosen_kernel(a.facts, use);
   const bool flashable = readable_by_flash(q) && readable_by_flash(k) && readable_by_flash(v);
+  const bool choice = mask && mask.dtype() == DType::kBool;
+  const Tensor bias = choice ? bias_of_choice(a, mask, q.dtype()) : mask;
   if (kernel == AttentionKernel::kMath || !flashable) {
-    return math(a, q, k, v, mask, call, square);
+    return math(a, q, k, v, bias, call, square);
   }
-  return fused(a, q, k, v, mask, kernel == AttentionKernel::kEfficient, square);
+  return fused(a, q, k, v, bias, kernel == AttentionKernel::kEfficient, square);
 }
 
 }  // namespace plimsoll::network::rules

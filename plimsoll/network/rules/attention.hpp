@@ -9,6 +9,7 @@ struct AttentionCall {
   AttentionKernel kernel = AttentionKernel::kFlash;
   bool dropout = false;  // of the probabilities: only in the math kernel on the CPU
   bool causal = true;
+  bool grouped = true;      // math: heads are repeated; else they are broadcast
   std::int64_t window = 0;  // keys that a query sees, itself included; 0: all before it
 };
 

@@ -111,13 +111,17 @@ NumberBlocks number_blocks(Autograd& a, DType dtype, DType number) {
   return blocks;
 }
 
-Tensor with_number(Autograd& a, const Tensor& t, DType number) {
-  const NumberBlocks blocks = number_blocks(a, t.dtype(), number);
+Tensor like_with_number(Autograd& a, const Tensor& t) {
   // The number is an operand without dimensions, so the layout is always found by sorting strides,
   // even where t counts as contiguous (a dimension of size 1 with a foreign stride).
   Few<Dims, 4> strides;
   strides.push_back(t.strides());
   return a.empty_strided(t.shape(), packed_strides(t.shape(), strides), t.dtype(), a.tag);
+}
+
+Tensor with_number(Autograd& a, const Tensor& t, DType number) {
+  const NumberBlocks blocks = number_blocks(a, t.dtype(), number);
+  return like_with_number(a, t);
 }
 
 Tensor compared_with_number(Autograd& a, const Tensor& t) {

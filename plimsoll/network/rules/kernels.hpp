@@ -33,6 +33,9 @@ struct NumberBlocks {
 };
 NumberBlocks number_blocks(Autograd& a, DType dtype, DType number = DType::kFloat64);
 
+// The result of an operation of t and a number, without the number's blocks.
+Tensor like_with_number(Autograd& a, const Tensor& t);
+
 // t * c: a new tensor.
 Tensor with_number(Autograd& a, const Tensor& t, DType number = DType::kFloat64);
 // t.mul_(c): only the number's blocks.

@@ -177,6 +177,33 @@ Tensor bmm(Autograd& a, const Tensor& x, const Tensor& y, const AttentionSquare&
 
 namespace {
 
+// Each product is scaled into a new tensor.
+void baddbmm_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
+  const Tensor x = a.unpack(node, kLeft);
+  const Tensor y = a.unpack(node, kRight);
+  if (node.wants(0)) {
+    out[0] = with_number(a, batched_product(a, in[0], y, false, true, node.square));
+  }
+  if (node.wants(1)) {
+    out[1] = with_number(a, batched_product(a, x, in[0], true, false, node.square));
+  }
+}
+
+}  // namespace
+
+Tensor baddbmm(Autograd& a, const Tensor& x, const Tensor& y, const AttentionSquare& square) {
+  const Ref<Node> node = a.record("Baddbmm", baddbmm_backward, {&x, &y});
+  if (node) {
+    a.save_input(*node, kLeft, x);
+    a.save_input(*node, kRight, y);
+    node->square = square;
+  }
+  Tensor out = batched_product(a, x, y, false, false, square);
+  return a.attach(node, out);
+}
+
+namespace {
+
 // Can all dimensions but the last be merged without a copy?
 bool rows_are_uniform(const Tensor& t) {
   for (std::size_t i = 0; i + 2 < t.rank(); ++i) {
@@ -266,10 +293,14 @@ Tensor kept_linear(Autograd& a, const Tensor& x, const Tensor& w, const Tensor& 
 }
 
 Tensor matmul4(Autograd& a, const Tensor& x, const Tensor& y, const AttentionSquare& square) {
-  const Dims batch{x.size(0), x.size(1)};
+  const Dims batch = broadcast({x.size(0), x.size(1)}, {y.size(0), y.size(1)});
   const std::int64_t n = checked_mul(batch[0], batch[1]);
-  const Tensor x3 = reshape(a, expand(a, x, x.shape()), {n, x.size(2), x.size(3)});
-  const Tensor y3 = reshape(a, expand(a, y, y.shape()), {n, y.size(2), y.size(3)});
+  const auto batches = [&](const Tensor& t) {
+    const Tensor wide = expand(a, t, {batch[0], batch[1], t.size(2), t.size(3)});
+    return reshape(a, wide, {n, t.size(2), t.size(3)});
+  };
+  const Tensor x3 = batches(x);
+  const Tensor y3 = batches(y);
   return unsafe_view(a, bmm(a, x3, y3, square), {batch[0], batch[1], x.size(2), y.size(3)});
 }
 

@@ -94,9 +94,9 @@ Tensor slice(Autograd& a, const Tensor& t, std::size_t dim, std::int64_t start, 
   return a.attach(node, out);
 }
 
-Few<Tensor, kMaxEdges> split(Autograd& a, const Tensor& t, std::int64_t size, std::size_t dim) {
+Few<Tensor, kFewEdges> split(Autograd& a, const Tensor& t, std::int64_t size, std::size_t dim) {
   const Ref<Node> node = a.record("Split", split_backward, {&t});
-  Few<Tensor, kMaxEdges> parts;
+  Few<Tensor, kFewEdges> parts;
   Dims shape = t.shape();
   shape[dim] = size;
   for (std::int64_t start = 0; start < t.size(dim); start += size) {
@@ -107,17 +107,12 @@ Few<Tensor, kMaxEdges> split(Autograd& a, const Tensor& t, std::int64_t size, st
 }
 
 Tensor cat(Autograd& a, std::span<const Tensor> parts, std::size_t dim) {
-  check(parts.size() <= kMaxEdges && !parts.empty(), "cat of too many tensors");
-  const Tensor none;
-  const auto part = [&](std::size_t i) { return i < parts.size() ? &parts[i] : &none; };
-  const Ref<Node> node = a.record("Cat", cat_backward, {part(0), part(1), part(2), part(3)});
+  check(!parts.empty(), "cat of nothing");
+  const Ref<Node> node = a.record("Cat", cat_backward, parts);
   Dims shape = parts[0].shape();
   shape[dim] = 0;
   for (const Tensor& p : parts) shape[dim] += p.size(dim);
-  if (node) {
-    node->edges.resize(parts.size());
-    node->dim = static_cast<std::uint8_t>(dim);
-  }
+  if (node) node->dim = static_cast<std::uint8_t>(dim);
   Tensor out = a.empty(shape, parts[0].dtype());
   return a.attach(node, out);
 }

@@ -11,8 +11,8 @@ Tensor view(Autograd& a, const Tensor& t, const Dims& wanted);  // -1 allowed on
 Tensor transpose(Autograd& a, const Tensor& t, std::size_t d0, std::size_t d1);
 Tensor unsqueeze(Autograd& a, const Tensor& t, std::size_t dim);
 Tensor slice(Autograd& a, const Tensor& t, std::size_t dim, std::int64_t start, std::int64_t stop);
-// Equal parts of `size` along `dim`; at most kMaxEdges parts.
-Few<Tensor, kMaxEdges> split(Autograd& a, const Tensor& t, std::int64_t size, std::size_t dim);
+// Equal parts of `size` along `dim`.
+Few<Tensor, kFewEdges> split(Autograd& a, const Tensor& t, std::int64_t size, std::size_t dim);
 Tensor cat(Autograd& a, std::span<const Tensor> parts, std::size_t dim);
 Tensor expand(Autograd& a, const Tensor& t, const Dims& shape);
 Tensor clone(Autograd& a, const Tensor& t);       // contiguous copy
