@@ -20,7 +20,7 @@ class Bracket {
     if (!need || !need->fits) {
       fails_ = value;
       failed_ = true;
-      need_that_fails_ = need;
+      known_failure_ = need ? Point{value, need->bytes} : Point{};
       return false;
     }
     before_ = last_;
@@ -34,7 +34,7 @@ class Bracket {
 
   // Where a straight line through the last two known points meets the available bytes.
   std::int64_t predicted() const {
-    const Point other = before_.value > 0 ? before_ : failed_point();
+    const Point other = before_.value > 0 ? before_ : known_failure_;
     const double slope = static_cast<double>(last_.bytes - other.bytes) /
                          static_cast<double>(last_.value - other.value);
     if (other.value == 0 || !(slope > 0)) return inside(2 * static_cast<double>(last_.value));
@@ -54,10 +54,6 @@ class Bracket {
     std::int64_t bytes = 0;
   };
 
-  Point failed_point() const {
-    return need_that_fails_ ? Point{fails_, need_that_fails_->bytes} : Point{};
-  }
-
   std::int64_t inside(double value) const {
     const auto low = static_cast<double>(last_.value + 1);
     const auto high = static_cast<double>(fails_ - 1);
@@ -65,11 +61,11 @@ class Bracket {
   }
 
   const NeedOf& need_of_;
-  Point last_, before_;
+  Point last_, before_;  // values that fit
+  Point known_failure_;  // the one at fails_, when its bytes are known
   std::int64_t available_ = 0;
   std::int64_t fails_;
   bool failed_ = false;
-  std::optional<Need> need_that_fails_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "plimsoll/network/autograd/autograd.hpp"
 #include "plimsoll/network/network.hpp"
 #include "plimsoll/plan/job.hpp"
 
