@@ -75,21 +75,17 @@ std::vector<DifferentSetting> different_settings(const PlanFile& a, const PlanFi
 
 std::string signed_text(std::int64_t value) { return (value > 0 ? "+" : "") + grouped(value); }
 
-std::string figure_text(const std::optional<std::int64_t>& value) {
-  return value ? grouped(*value) : "unknown";
+// As people read it: the exact figures are in the two files.
+std::string figure_text(const std::optional<std::int64_t>& value, FigureUnit unit) {
+  if (!value) return "unknown";
+  if (*value < 0 || unit == FigureUnit::kCount) return grouped(*value);
+  return unit == FigureUnit::kBytes ? human(Bytes{*value}) : human(Flops{*value});
 }
 
 std::string share(const DifferentFigure& row) {
   if (!row.difference || !row.a || *row.a == 0) return "";
   return fmt::format("{:+.1f} %",
                      100 * static_cast<double>(*row.difference) / static_cast<double>(*row.a));
-}
-
-std::string for_people(const DifferentFigure& row) {
-  if (!row.difference || *row.difference == INT64_MIN) return "";
-  const std::int64_t size = std::abs(*row.difference);
-  if (row.unit == FigureUnit::kBytes) return human(Bytes{size});
-  return row.unit == FigureUnit::kFlops ? human(Flops{size}) : std::string();
 }
 
 std::string or_absent(const std::string& text) { return text.empty() ? "-" : visible(text); }
@@ -115,10 +111,10 @@ std::string difference_text(const Difference& difference, const TextStyle& style
   for (const DifferentSetting& setting : difference.settings) {
     settings.row({visible(setting.name), or_absent(setting.a), or_absent(setting.b)});
   }
-  Table table({{"", Align::kLeft}, {"A"}, {"B"}, {"B - A"}, {""}, {""}});
+  Table table({{"", Align::kLeft}, {"A"}, {"B"}, {"B - A"}, {""}});
   for (const DifferentFigure& row : difference.rows) {
-    table.row({visible(row.name), figure_text(row.a), figure_text(row.b),
-               row.difference ? signed_text(*row.difference) : "", for_people(row), share(row)});
+    table.row({visible(row.name), figure_text(row.a, row.unit), figure_text(row.b, row.unit),
+               row.difference ? signed_text(*row.difference) : "", share(row)});
   }
   std::string text = bold("Settings", style) + " that differ\n" + settings.text(style) + "\n";
   text += bold("Figures", style) + ", largest changes first: bytes, then FLOPs, then counts\n";

@@ -1,6 +1,9 @@
 // `plimsoll fit`, `plimsoll diff` and the verdicts of plans, from outside.
+#include <cstdint>
+#include <cstdlib>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -67,7 +70,8 @@ TEST_CASE("commands of advised changes, run as they are printed, fit") {
     CAPTURE(job[0]);
     const json fit = parsed(call_of("plan", job), 1)["fit"];
     CHECK(fit["verdict"] == "does not fit");
-    CHECK(fit["changes"].size() == 3);
+    CHECK(fit["changes"].size() >= 1);
+    CHECK(fit["changes"].size() <= 3);
     for (const json& change : fit["changes"]) {
       const std::string command = change["command"];
       CAPTURE(command);
@@ -151,8 +155,7 @@ TEST_CASE("differences of two plans, largest first") {
   const std::string text = test::call({"diff", a, b}).out;
   check_width(text);
   for (const json& row : diff["rows"]) {
-    CHECK(text.find(grouped(row["a"])) != std::string::npos);
-    CHECK(text.find(grouped(row["b"])) != std::string::npos);
+    CHECK(text.find(grouped(row["difference"])) != std::string::npos);
   }
   const json same = parsed({"diff", a, a}, 0);
   CHECK(same["rows"].empty());
