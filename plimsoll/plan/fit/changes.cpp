@@ -1,6 +1,7 @@
 #include "plimsoll/plan/fit/changes.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -26,6 +27,7 @@ class ChangeSearch {
       : search_(search), job_(job), need_(need), moves_(moves_of(search.spec(), job)) {}
 
   Changes run() {
+    for (const Move& move : moves_) strongest_.push_back(strongest_level(move));
     for (std::size_t size = 1; size <= kMostMoves && found_.size() < kWanted; ++size) {
       try_all(size, {});
     }
@@ -40,6 +42,21 @@ class ChangeSearch {
  private:
   static std::tuple<ChangeCost, double, std::int64_t, std::size_t> key(const Change& change) {
     return {change.cost, change.flops, change.traffic, change.settings.size()};
+  }
+
+  // The level that saves most by itself. Not always the last: with very many ranks, padding grows.
+  std::size_t strongest_level(const Move& move) {
+    std::size_t strongest = move.levels.size() - 1;
+    std::int64_t least = INT64_MAX;
+    for (std::size_t level = 0; level < move.levels.size(); ++level) {
+      Job job = job_;
+      move.levels[level].apply(job);
+      const std::optional<Need> need = search_.of(job);
+      if (!need || need->bytes >= least) continue;
+      strongest = level;
+      least = need->bytes;
+    }
+    return strongest;
   }
 
   // Every combination of `size` moves that begins with `chosen`.
@@ -58,7 +75,7 @@ class ChangeSearch {
     if (std::any_of(fitting_.begin(), fitting_.end(), fits_already)) return;
     if (same_option_twice(chosen)) return;
     Chosen levels;
-    for (const std::size_t i : chosen) levels.push_back(moves_[i].levels.size() - 1);
+    for (const std::size_t i : chosen) levels.push_back(strongest_[i]);
     std::optional<Need> need = need_with(chosen, levels);
     if (!need || !need->fits) return;
     // The dearest one is weakened first.
@@ -142,7 +159,8 @@ class ChangeSearch {
   const Job& job_;
   const Need& need_;
   const std::vector<Move> moves_;
-  std::vector<Chosen> fitting_;  // combinations that fit
+  std::vector<std::size_t> strongest_;  // level of each move
+  std::vector<Chosen> fitting_;         // combinations that fit
   std::vector<Change> found_;
 };
 

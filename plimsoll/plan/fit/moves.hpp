@@ -18,7 +18,7 @@ struct Level {
 struct Move {
   std::string what;  // "checkpointing"
   ChangeCost cost = ChangeCost::kSameStep;
-  std::vector<Level> levels;  // at least one; the last saves most
+  std::vector<Level> levels;  // at least one; later ones save more, as a rule
 };
 
 // Every way of this job; an option that is at its strongest already has no move. Levels that
