@@ -1,8 +1,9 @@
-// How fast the planner is: a walk in memory, and `plimsoll plan` as a process.
+// How fast the planner is: a walk in memory, a search over jobs, and `plimsoll plan` as a process.
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
 #include <filesystem>
+#include <memory>
 #include <spawn.h>
 #include <stdexcept>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/network/families/families.hpp"
+#include "plimsoll/plan/fit/need.hpp"
 #include "plimsoll/plan/walk.hpp"
 
 #include "bench/harness.hpp"
@@ -66,6 +68,39 @@ void walks(Report& report, const network::NetworkSpec& spec, plan::Backend backe
              1e3, "ms");
 }
 
+// Jobs of llama-3-8b that a search might ask for, no two alike.
+plan::Job variant(int index) {
+  plan::Job job = job_on(plan::Backend::kCuda);
+  job.device = std::make_shared<const plimsoll::hardware::Device>(
+      plimsoll::hardware::device_of_size(80LL << 30, "80GiB"));
+  const auto next = [&index](int choices) {
+    const int choice = index % choices;
+    index /= choices;
+    return choice;
+  };
+  job.stage = static_cast<plimsoll::shard::Stage>(next(4));
+  job.checkpoint = static_cast<plan::Checkpoint>(next(3));
+  job.ranks = 1 << next(4);
+  job.sequence = 1024 << next(4);
+  job.batch = 1 + index;
+  return job;
+}
+
+// What a search pays for: 10,000 jobs, each from its network to its verdict.
+void variants(Report& report) {
+  constexpr int kVariants = 10'000;
+  const auto spec = plimsoll::formats::load_model("llama-3-8b");
+  if (!spec) throw std::runtime_error(format_error(spec.error()));
+  plan::NeedSearch search(*spec);
+  const Summary all = repeat(0, 1, Clock::kCpu, [&] {
+    for (int i = 0; i < kVariants; ++i) {
+      if (!search.of(variant(i))) throw std::logic_error("a variant without a need");
+    }
+  });
+  report.row(fmt::format("{} variants of llama-3-8b, two steps each", kVariants), all, 1, "s",
+             at_most(10));
+}
+
 // The program beside this one, run to its end with its output thrown away.
 void run_program(const std::string& name, std::vector<std::string> arguments) {
   const std::string path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
@@ -104,6 +139,7 @@ void run() {
       kModel));
   walks(report, *spec, plan::Backend::kCpu);
   walks(report, *spec, plan::Backend::kCuda);
+  variants(report);
   process_starts(report);
   report.print();
 }

@@ -55,6 +55,8 @@ struct Command {
 // One per file.
 Command params_command();
 Command plan_command();
+Command fit_command();
+Command diff_command();
 Command math_command();
 Command infer_command();
 Command explain_command();

@@ -56,8 +56,9 @@ std::string overview(const TextStyle& style) {
   return "plimsoll plans the memory of neural-network training and checks it to the byte.\n\n" +
          bold("Usage", style) + "  plimsoll COMMAND [ARGUMENTS]\n\n" + bold("Commands", style) +
          "\n" + table.text(style) + "\n" + kModel +
-         "\nExit codes: 0 ok, 1 a check failed, 2 usage or bad input, 3 the machine lacks "
-         "something,\n70 a bug of ours.\n";
+         "\nExit codes: 0 ok, 1 it does not fit or a check failed, 2 usage or bad input, 3 the "
+         "machine\n"
+         "lacks something, 70 a bug of ours.\n";
 }
 
 std::string command_help(const Syntax& syntax, const TextStyle& style) {

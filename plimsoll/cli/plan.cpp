@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/cli/command.hpp"
+#include "plimsoll/cli/command_line.hpp"
 #include "plimsoll/cli/job_options.hpp"
 #include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/report/plan_json.hpp"
@@ -17,12 +18,16 @@ Result<Output> run(const Given& given, const TextStyle& style) {
   if (!spec) return tl::unexpected(spec.error());
   const auto job = make_job(given, *spec);
   if (!job) return tl::unexpected(job.error());
-  const auto plan = plan::make_plan(*spec, *job);
+  auto plan = plan::make_plan(*spec, *job);
   if (!plan) return tl::unexpected(plan.error());
-  if (given.has("--json")) return Output{report::json_text(report::plan_json(*plan))};
+  if (plan->fit) write_commands(plan->fit->changes, given);
+  const bool fits = !plan->fit || plan->fit->need.fits;
+  const ExitCode code = fits ? ExitCode::kOk : ExitCode::kCheckFailed;
+  if (given.has("--json")) return Output{report::json_text(report::plan_json(*plan)), code};
   const bool first = given.has("--first-step");
   return Output{report::plan_text(
-      *plan, first ? report::ShownStep::kFirst : report::ShownStep::kSteady, style)};
+                    *plan, first ? report::ShownStep::kFirst : report::ShownStep::kSteady, style),
+                code};
 }
 
 }  // namespace

@@ -112,6 +112,10 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   }
   plan.traffic = traffic_lines(network, job, result.traffic);
   plan.advice = sharding_advice(network, job, plan.steady.peak.bytes);
+  if (job.device) {
+    NeedSearch search(spec);
+    plan.fit = make_fit(search, job);
+  }
   return plan;
 }
 

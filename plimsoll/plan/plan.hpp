@@ -10,6 +10,7 @@
 #include "plimsoll/network/spec.hpp"
 #include "plimsoll/plan/closed_form.hpp"
 #include "plimsoll/plan/cost.hpp"
+#include "plimsoll/plan/fit/fit.hpp"
 #include "plimsoll/plan/job.hpp"
 #include "plimsoll/plan/ledger.hpp"
 #include "plimsoll/plan/memory.hpp"
@@ -52,6 +53,7 @@ struct Plan {
   std::optional<ClosedForm> closed_form;  // none for image networks
   std::vector<TrafficLine> traffic;       // per rank and step; none on one rank
   std::vector<std::string> advice;        // about the stage, one sentence each
+  std::optional<Fit> fit;                 // none without a device
   std::optional<TimeBound> time;          // of a step, when the job's device has known speeds
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/report/fit.hpp"
 #include "plimsoll/report/job.hpp"
 #include "plimsoll/report/plan_figures.hpp"
 #include "plimsoll/report/plan_memory.hpp"
@@ -133,23 +134,6 @@ Json time_json(const Plan& plan) {
   return json;
 }
 
-Json fit_json(const plan::Job& job) {
-  Json json;
-  for (const char* key : {"device", "capacity", "usable", "reserve", "verdict", "largest_batch"}) {
-    json[key] = nullptr;
-  }
-  json["changes"] = Json::array();
-  json["reason"] = "no device was asked for";
-  if (!job.device) return json;
-  const auto budget = hardware::memory_budget(*job.device, job.reserve);
-  json["device"] = job.device->name;
-  json["capacity"] = budget.capacity;
-  json["usable"] = budget.usable;
-  json["reserve"] = budget.reserve.value.value_or(0);
-  json["reason"] = "verdicts are not in this version";
-  return json;
-}
-
 }  // namespace
 
 Json plan_json(const Plan& plan) {
@@ -167,7 +151,7 @@ Json plan_json(const Plan& plan) {
   json["traffic"] = traffic_json(plan);
   json["advice"] = plan.advice;
   json["time"] = time_json(plan);
-  json["fit"] = fit_json(plan.job);
+  json["fit"] = fit_json(plan.fit, plan.job);
   json["facts"] = facts_json(plan.job);
   return json;
 }

@@ -7,6 +7,7 @@
 
 #include "plimsoll/base/number_text.hpp"
 #include "plimsoll/base/table.hpp"
+#include "plimsoll/report/fit.hpp"
 #include "plimsoll/report/job.hpp"
 #include "plimsoll/report/plan_figures.hpp"
 #include "plimsoll/report/plan_memory.hpp"
@@ -279,6 +280,7 @@ std::string plan_text(const Plan& plan, ShownStep shown, const TextStyle& style)
   const std::vector<std::string> sections = {
       model_line(plan.spec, plan.parameter_count, plan.parameter_tensors, style) +
           job_lines(plan.spec, plan.job, style),
+      plan.fit ? fit_section(*plan.fit, plan.job, style) : "",
       posts_section(plan, style),
       peak_section(step, which, style),
       phases_section(plan, step, which, style),

@@ -1,0 +1,187 @@
+#include "plimsoll/plan/fit/changes.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "plimsoll/plan/fit/moves.hpp"
+
+namespace plimsoll::plan {
+namespace {
+
+constexpr std::size_t kWanted = 3;
+constexpr std::size_t kMostMoves = 3;  // in one change
+
+using Chosen = std::vector<std::size_t>;  // indices of moves, ascending
+
+bool contains(const Chosen& whole, const Chosen& part) {
+  return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
+}
+
+class ChangeSearch {
+ public:
+  ChangeSearch(NeedSearch& search, const Job& job, const Need& need)
+      : search_(search), job_(job), need_(need), moves_(moves_of(search.spec(), job)) {}
+
+  Changes run() {
+    for (const Move& move : moves_) strongest_.push_back(strongest_level(move));
+    for (std::size_t size = 1; size <= kMostMoves && found_.size() < kWanted; ++size) {
+      try_all(size, {});
+    }
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Change& a, const Change& b) { return key(a) < key(b); });
+    if (found_.size() > kWanted) found_.resize(kWanted);
+    Changes changes{std::move(found_), ""};
+    if (changes.found.empty()) changes.reason = nothing_found();
+    return changes;
+  }
+
+ private:
+  static std::tuple<ChangeCost, double, std::int64_t, std::size_t> key(const Change& change) {
+    return {change.cost, change.flops, change.traffic, change.settings.size()};
+  }
+
+  // The level that saves most by itself. Not always the last: with very many ranks, padding grows.
+  std::size_t strongest_level(const Move& move) {
+    std::size_t strongest = move.levels.size() - 1;
+    std::int64_t least = INT64_MAX;
+    for (std::size_t level = 0; level < move.levels.size(); ++level) {
+      Job job = job_;
+      move.levels[level].apply(job);
+      const std::optional<Need> need = search_.of(job);
+      if (!need || need->bytes >= least) continue;
+      strongest = level;
+      least = need->bytes;
+    }
+    return strongest;
+  }
+
+  // Every combination of `size` moves that begins with `chosen`.
+  void try_all(std::size_t size, Chosen chosen) {
+    if (chosen.size() == size) return try_one(chosen);
+    const std::size_t first = chosen.empty() ? 0 : chosen.back() + 1;
+    for (std::size_t i = first; i < moves_.size(); ++i) {
+      chosen.push_back(i);
+      try_all(size, chosen);
+      chosen.pop_back();
+    }
+  }
+
+  void try_one(const Chosen& chosen) {
+    const auto fits_already = [&](const Chosen& part) { return contains(chosen, part); };
+    if (std::any_of(fitting_.begin(), fitting_.end(), fits_already)) return;
+    if (same_option_twice(chosen)) return;
+    Chosen levels;
+    for (const std::size_t i : chosen) levels.push_back(strongest_[i]);
+    std::optional<Need> need = need_with(chosen, levels);
+    if (!need || !need->fits) return;
+    // The dearest one is weakened first.
+    for (std::size_t j : dearest_first(chosen)) need = weaken(chosen, levels, j, *need);
+    fitting_.push_back(chosen);
+    found_.push_back(change_of(chosen, levels, *need));
+  }
+
+  Chosen dearest_first(const Chosen& chosen) const {
+    Chosen order(chosen.size());
+    for (std::size_t j = 0; j < order.size(); ++j) order[j] = j;
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return moves_[chosen[a]].cost > moves_[chosen[b]].cost;
+    });
+    return order;
+  }
+
+  // The mildest level of move j with which it still fits; returns what that needs.
+  Need weaken(const Chosen& chosen, Chosen& levels, std::size_t j, Need need) {
+    std::size_t low = 0;
+    while (low < levels[j]) {
+      Chosen milder = levels;
+      milder[j] = low + (levels[j] - low) / 2;
+      const std::optional<Need> tried = need_with(chosen, milder);
+      if (tried && tried->fits) {
+        levels = std::move(milder);
+        need = *tried;
+      } else {
+        low = milder[j] + 1;
+      }
+    }
+    return need;
+  }
+
+  bool same_option_twice(const Chosen& chosen) const {
+    std::vector<std::string> options;
+    for (const std::size_t i : chosen) {
+      for (const Setting& setting : moves_[i].levels.front().settings) {
+        options.push_back(setting.option);
+      }
+    }
+    std::sort(options.begin(), options.end());
+    return std::adjacent_find(options.begin(), options.end()) != options.end();
+  }
+
+  Job job_with(const Chosen& chosen, const Chosen& levels) const {
+    Job job = job_;
+    for (std::size_t j = 0; j < chosen.size(); ++j) moves_[chosen[j]].levels[levels[j]].apply(job);
+    return job;
+  }
+
+  std::optional<Need> need_with(const Chosen& chosen, const Chosen& levels) {
+    return search_.of(job_with(chosen, levels));
+  }
+
+  Change change_of(const Chosen& chosen, const Chosen& levels, const Need& need) const {
+    Change change;
+    change.job = job_with(chosen, levels);
+    change.need = need;
+    for (std::size_t j = 0; j < chosen.size(); ++j) {
+      const Move& move = moves_[chosen[j]];
+      const std::vector<Setting>& settings = move.levels[levels[j]].settings;
+      change.settings.insert(change.settings.end(), settings.begin(), settings.end());
+      change.cost = std::max(change.cost, move.cost);
+    }
+    change.saved = need_.bytes - need.bytes;
+    change.flops = need.flops / need_.flops;
+    change.traffic = need.traffic - need_.traffic;
+    return change;
+  }
+
+  std::string nothing_found() const {
+    if (moves_.empty()) return "nothing is left to change";
+    std::vector<std::string> tried;
+    for (const Move& move : moves_) tried.push_back(move.what);
+    return fmt::format("nothing found: no combination of up to {} of {}", kMostMoves,
+                       fmt::join(tried, ", "));
+  }
+
+  NeedSearch& search_;
+  const Job& job_;
+  const Need& need_;
+  const std::vector<Move> moves_;
+  std::vector<std::size_t> strongest_;  // level of each move
+  std::vector<Chosen> fitting_;         // combinations that fit
+  std::vector<Change> found_;
+};
+
+}  // namespace
+
+std::string_view name(ChangeCost cost) {
+  switch (cost) {
+    case ChangeCost::kSameStep:
+      return "same step";
+    case ChangeCost::kMoreRanks:
+      return "more ranks";
+    case ChangeCost::kOtherArithmetic:
+      return "other arithmetic";
+    case ChangeCost::kLessWork:
+      return "less work";
+  }
+  return "?";
+}
+
+Changes cheapest_changes(NeedSearch& search, const Job& job, const Need& need) {
+  return ChangeSearch(search, job, need).run();
+}
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,155 @@
+#include "plimsoll/plan/fit/largest.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plimsoll::plan {
+namespace {
+
+constexpr std::int64_t kMostRows = std::int64_t{1} << 40;  // as plan::validate
+constexpr std::int64_t kMostRanks = 65536;
+
+// A value that fits and a larger one that does not, and what is known of the way between.
+class Bracket {
+ public:
+  Bracket(const NeedOf& need_of, std::int64_t most) : need_of_(need_of), fails_(most + 1) {}
+
+  // Asks for `value`, which lies inside. True when it fits.
+  bool ask(std::int64_t value) {
+    const std::optional<Need> need = need_of_(value);
+    if (!need || !need->fits) {
+      fails_ = value;
+      failed_ = true;
+      known_failure_ = need ? Point{value, need->bytes} : Point{};
+      return false;
+    }
+    before_ = last_;
+    last_ = {value, need->bytes};
+    available_ = need->available;
+    return true;
+  }
+
+  std::int64_t fits() const { return last_.value; }
+  bool closed() const { return last_.value + 1 >= fails_; }
+
+  // Where a straight line through the last two known points meets the available bytes.
+  std::int64_t predicted() const {
+    const Point other = before_.value > 0 ? before_ : known_failure_;
+    const double slope = static_cast<double>(last_.bytes - other.bytes) /
+                         static_cast<double>(last_.value - other.value);
+    if (other.value == 0 || !(slope > 0)) return inside(2 * static_cast<double>(last_.value));
+    const double room = static_cast<double>(available_ - last_.bytes);
+    return inside(static_cast<double>(last_.value) + std::floor(room / slope));
+  }
+
+  // The middle, or twice the value while none is known that fails.
+  std::int64_t halfway() const {
+    if (!failed_) return inside(2 * static_cast<double>(last_.value));
+    return last_.value + (fails_ - last_.value) / 2;
+  }
+
+ private:
+  struct Point {
+    std::int64_t value = 0;
+    std::int64_t bytes = 0;
+  };
+
+  std::int64_t inside(double value) const {
+    const auto low = static_cast<double>(last_.value + 1);
+    const auto high = static_cast<double>(fails_ - 1);
+    return static_cast<std::int64_t>(std::clamp(value, low, high));
+  }
+
+  const NeedOf& need_of_;
+  Point last_, before_;  // values that fit
+  Point known_failure_;  // the one at fails_, when its bytes are known
+  std::int64_t available_ = 0;
+  std::int64_t fails_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+std::optional<std::int64_t> largest_that_fits(const NeedOf& need_of, std::int64_t most) {
+  Bracket bracket(need_of, most);
+  if (most < 1 || !bracket.ask(1)) return std::nullopt;
+  // The law holds from 2 on: 2 and 3 are its first two points.
+  for (std::int64_t first = 2; first <= 3; ++first) {
+    if (bracket.closed() || !bracket.ask(first)) return bracket.fits();
+  }
+  // A law that is no straight line is bisected after a few predictions, so that the number of walks is
+  // bounded by the digits of `most`.
+  constexpr int kPredictions = 6;
+  for (int asked = 0; !bracket.closed(); ++asked) {
+    bracket.ask(asked < kPredictions ? bracket.predicted() : bracket.halfway());
+  }
+  return bracket.fits();
+}
+
+std::optional<std::int64_t> largest_batch(NeedSearch& search, const Job& job) {
+  Job other = job;
+  return largest_that_fits(
+      [&](std::int64_t batch) {
+        other.batch = batch;
+        return search.of(other);
+      },
+      kMostRows);
+}
+
+LargestByClosedForm closed_form_largest(const network::NetworkSpec& spec, const Job& job,
+                                        std::int64_t parameter_count) {
+  if (spec.family == network::Family::kCnn) return {};
+  const auto posts_at = [&](std::int64_t batch) {
+    Job other = job;
+    other.batch = batch;
+    return closed_form_of(spec, other, parameter_count, {}).posts;
+  };
+  const ClosedFormPosts one = posts_at(1);
+  const double row = posts_at(2).activations - one.activations;
+  const double states = one.parameters + one.gradients + one.optimizer;
+  const double constant = one.activations - row;  // A0
+  const auto rows_in = [&](double bytes) -> std::optional<std::int64_t> {
+    const double rows = std::floor(bytes / row);
+    if (rows < 1) return std::nullopt;
+    return static_cast<std::int64_t>(std::min(rows, static_cast<double>(kMostRows)));
+  };
+  const double room = static_cast<double>(available_bytes(job)) - states;
+  return {rows_in(room - constant), rows_in(room)};
+}
+
+std::optional<std::int64_t> longest_sequence(NeedSearch& search, const Job& job) {
+  if (search.spec().family == network::Family::kCnn) return std::nullopt;
+  Job other = job;
+  return largest_that_fits(
+      [&](std::int64_t tokens) {
+        other.sequence = tokens;
+        return search.of(other);
+      },
+      search.spec().positions);
+}
+
+FewestRanks fewest_ranks(NeedSearch& search, const Job& job) {
+  Job other = job;
+  FewestRanks result;
+  const bool divides = job.stage != shard::Stage::kNothing;
+  result.stage = other.stage = divides ? job.stage : shard::Stage::kParameters;
+  const auto fits = [&](std::int64_t ranks) {
+    other.ranks = static_cast<std::int32_t>(ranks);
+    if (ranks == 1 && !divides) other.stage = shard::Stage::kNothing;
+    const std::optional<Need> need = search.of(other);
+    other.stage = result.stage;
+    return need && need->fits;
+  };
+  std::int64_t most = 1;
+  while (most < kMostRanks && !fits(most)) most *= 2;
+  if (!fits(most)) return result;
+  std::int64_t least = most / 2;  // does not fit; 0 when one rank does
+  while (least + 1 < most) {
+    const std::int64_t middle = least + (most - least) / 2;
+    (fits(middle) ? most : least) = middle;
+  }
+  result.ranks = static_cast<std::int32_t>(most);
+  return result;
+}
+
+}  // namespace plimsoll::plan

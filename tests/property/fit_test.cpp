@@ -1,0 +1,185 @@
+// What fits: 500 random jobs on devices of random size.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "plimsoll/plan/fit/fit_report.hpp"
+#include "plimsoll/plan/fit/moves.hpp"
+#include "plimsoll/plan/plan.hpp"
+
+#include "tests/property/random_jobs.hpp"
+
+namespace plimsoll::test {
+namespace {
+
+using plan::Need;
+
+constexpr int kJobs = 500;
+
+std::shared_ptr<const hardware::Device> device_with(std::int64_t bytes) {
+  return std::make_shared<const hardware::Device>(
+      hardware::device_of_size(bytes, fmt::format("{}", bytes)));
+}
+
+// What a job needs, by a plan of its own: no search, no memory kept from another walk.
+std::int64_t planned_bytes(const network::NetworkSpec& spec, plan::Job job) {
+  job.device = nullptr;
+  job.reserve.reset();
+  const auto plan = plan::make_plan(spec, job);
+  REQUIRE(plan);
+  return std::max(plan->first.peak.bytes, plan->steady.peak.bytes);
+}
+
+// Random ranks and stages, on a device of a third to six times what the job needs; half are too small.
+RandomJob on_a_device(const RandomJob& random, Dice& dice) {
+  RandomJob result = random;
+  plan::Job& job = result.job;
+  if (dice.coin()) {
+    job.optimizer_impl = plan::OptimizerImpl::kPlimsoll;
+    job.ranks = static_cast<std::int32_t>(dice.pick<std::int64_t>({1, 2, 3, 8}));
+    job.stage = static_cast<shard::Stage>(dice.between(0, 3));
+  }
+  if (!plan::validate(job, result.spec)) result = random;
+  const std::int64_t bytes = planned_bytes(result.spec, result.job);
+  const std::int64_t tenths = dice.coin() ? dice.between(3, 9) : dice.between(10, 60);
+  result.job.device = device_with(std::max<std::int64_t>(1, bytes * tenths / 10));
+  result.job.reserve = 0;
+  return result;
+}
+
+template <class Check>
+void for_each_job_on_a_device(Check&& check) {
+  Dice dice(20261130);
+  for_each_random_job(kJobs, [&](const RandomJob& random) {
+    const RandomJob chosen = on_a_device(random, dice);
+    INFO(fmt::format("ranks={} stage={} device={}", chosen.job.ranks,
+                     static_cast<int>(chosen.job.stage), chosen.job.device->name));
+    check(chosen);
+  });
+}
+
+bool fits(const RandomJob& random, const plan::Job& job) {
+  return plan::validate(job, random.spec).has_value() &&
+         planned_bytes(random.spec, job) <= plan::available_bytes(random.job);
+}
+
+// With one more it does not fit, or there is no more.
+template <class Set>
+void check_largest(const RandomJob& random, std::optional<std::int64_t> largest, Set set) {
+  const auto with = [&](std::int64_t value) {
+    plan::Job job = random.job;
+    set(job, value);
+    return job;
+  };
+  if (!largest) {
+    CHECK_FALSE(fits(random, with(1)));
+    return;
+  }
+  CAPTURE(*largest);
+  CHECK(fits(random, with(*largest)));
+  CHECK_FALSE(fits(random, with(*largest + 1)));
+}
+
+TEST_CASE("the largest batch fits and one row more does not") {
+  int found = 0;
+  for_each_job_on_a_device([&](const RandomJob& random) {
+    plan::NeedSearch search(random.spec);
+    const auto largest = plan::largest_batch(search, random.job);
+    check_largest(random, largest, [](plan::Job& job, std::int64_t value) { job.batch = value; });
+    CHECK(search.walks() <= 60);
+    if (largest && *largest > 3) ++found;
+  });
+  CHECK(found > kJobs / 8);
+}
+
+TEST_CASE("the longest sequence fits, and one token more does not or has no position") {
+  int found = 0;
+  for_each_job_on_a_device([&](const RandomJob& random) {
+    if (random.spec.family == network::Family::kCnn) return;
+    plan::NeedSearch search(random.spec);
+    const auto longest = plan::longest_sequence(search, random.job);
+    if (longest == random.spec.positions) {
+      plan::Job job = random.job;
+      job.sequence = *longest;
+      CHECK(fits(random, job));
+      return;
+    }
+    check_largest(random, longest,
+                  [](plan::Job& job, std::int64_t value) { job.sequence = value; });
+    ++found;
+  });
+  CHECK(found > kJobs / 10);
+}
+
+TEST_CASE("what a search needs is what a plan needs") {
+  for_each_job_on_a_device([&](const RandomJob& random) {
+    plan::NeedSearch search(random.spec);
+    const auto need = search.of(random.job);
+    REQUIRE(need);
+    CHECK(need->bytes == planned_bytes(random.spec, random.job));
+    CHECK(need->fits == (need->bytes <= need->available));
+  });
+}
+
+// The kinds of single settings with which a job fits, every level of every move tried.
+std::vector<plan::ChangeCost> fitting_singles(const RandomJob& random) {
+  std::vector<plan::ChangeCost> costs;
+  for (const plan::Move& move : plan::moves_of(random.spec, random.job)) {
+    for (const plan::Level& level : move.levels) {
+      plan::Job job = random.job;
+      level.apply(job);
+      if (fits(random, job)) {
+        costs.push_back(move.cost);
+        break;
+      }
+    }
+  }
+  return costs;
+}
+
+void check_cheapest_first(const std::vector<plan::Change>& found) {
+  for (std::size_t i = 1; i < found.size(); ++i) {
+    CHECK(found[i - 1].cost <= found[i].cost);
+    if (found[i - 1].cost == found[i].cost) CHECK(found[i - 1].flops <= found[i].flops);
+  }
+}
+
+TEST_CASE("every advised change, planned again, fits; what fits alone is not overlooked") {
+  int advised = 0;
+  int combined = 0;
+  for_each_job_on_a_device([&](const RandomJob& random) {
+    plan::NeedSearch search(random.spec);
+    const plan::Fit fit = plan::make_fit(search, random.job);
+    if (fit.need.fits) {
+      CHECK(fit.changes.found.empty());
+      return;
+    }
+    CHECK(fit.verdict == plan::Verdict::kDoesNotFit);
+    CHECK(fit.changes.found.empty() == !fit.changes.reason.empty());
+    CHECK(fit.changes.found.size() <= 3);
+    for (const plan::Change& change : fit.changes.found) {
+      CHECK(fits(random, change.job));
+      CHECK(planned_bytes(random.spec, change.job) == change.need.bytes);
+      CHECK(change.saved == fit.need.bytes - change.need.bytes);
+      CHECK(change.saved > 0);
+      ++advised;
+      if (change.settings.size() > 2) ++combined;
+    }
+    check_cheapest_first(fit.changes.found);
+    const auto costs = fitting_singles(random);
+    if (costs.empty()) return;
+    REQUIRE_FALSE(fit.changes.found.empty());
+    CHECK(fit.changes.found[0].cost <= *std::min_element(costs.begin(), costs.end()));
+  });
+  CHECK(advised > kJobs / 4);
+  CHECK(combined > 10);
+}
+
+}  // namespace
+}  // namespace plimsoll::test
