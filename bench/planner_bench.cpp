@@ -97,8 +97,7 @@ void variants(Report& report) {
       if (!search.of(variant(i))) throw std::logic_error("a variant without a need");
     }
   });
-  report.row(fmt::format("{} variants of llama-3-8b, two steps each", kVariants), all, 1, "s",
-             at_most(10));
+  report.row(fmt::format("{} variants of llama-3-8b", kVariants), all, 1, "s", at_most(10));
 }
 
 // The program beside this one, run to its end with its output thrown away.

@@ -11,7 +11,7 @@ namespace plimsoll::cli {
 bool wants_engine(const std::vector<std::string>& arguments);
 
 // Replaces this process by the engine program with the same arguments. Returns only when there is
-// none beside this program (a build without libtorch).
+// none beside this program (a build without libtorch), or when libtorch could not load here.
 void become_engine_program(char** argv);
 
 }  // namespace plimsoll::cli

@@ -97,7 +97,7 @@ Result<report::Measurement> measure(network::NetworkSpec spec, plan::Job job,
   return m;
 }
 
-// MKL ends the process, in words of its own, where the working directory is gone.
+// The engine's program does not start where the working directory is gone (engine_program.cpp).
 Result<void> check_working_directory() {
   std::error_code problem;
   const std::filesystem::path here = std::filesystem::current_path(problem);

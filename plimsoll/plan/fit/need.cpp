@@ -1,7 +1,5 @@
 #include "plimsoll/plan/fit/need.hpp"
 
-#include <algorithm>
-
 #include "plimsoll/plan/walk.hpp"
 
 namespace plimsoll::plan {
@@ -28,14 +26,13 @@ std::optional<Need> NeedSearch::of(const Job& job) {
   ++walks_;
   try {
     const network::Network network = network::build_network(spec_, job.build_options());
-    WalkOptions options;
-    options.memory = &memory_;
+    // States exist from the start: the highest instant of the first step is no higher than that of a
+    // steady one, and a search pays for one step instead of two.
+    const WalkOptions options{.steps = 1, .warm = true, .memory = &memory_};
     timeline::PeakSink sink;
     const WalkResult result = walk(network, job, options, sink);
     Need need;
-    for (std::int32_t step = 0; step < options.steps; ++step) {
-      need.bytes = std::max(need.bytes, sink.peak(step).bytes);
-    }
+    need.bytes = sink.peak(0).bytes;
     need.available = available_bytes(job);
     need.fits = need.bytes <= need.available;
     need.flops = flops_of(result.flops, job.accumulate);
