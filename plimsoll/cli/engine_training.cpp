@@ -79,9 +79,6 @@ Result<void> begin(const Training& training, const engine::TokenFile& file,
   if (auto known = file.check_vocabulary(training.spec.vocabulary); !known) return known;
   fmt::print(stderr, "{}\n",
              report::plan_text(plan, report::ShownStep::kSteady, style_of(STDERR_FILENO)));
-  for (const std::string& assumption : training.assumptions) {
-    fmt::print(stderr, "  - {}\n", assumption);
-  }
   if (const auto why = misfit(training, plan); why && !training.force) {
     return fail("train", "does not fit: " + *why,
                 "--ranks with --zero, --checkpoint block, a smaller --batch; or --force",

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -39,6 +40,9 @@ class Reader {
     return {};
   }
 
+  // What was not given, as jobs say it.
+  const std::vector<std::string>& assumptions() const { return assumptions_; }
+
  private:
   void refuse(const std::string& option, std::string what, std::string hint = {}) {
     if (!error_) error_ = Error{option, std::move(what), std::move(hint)};
@@ -50,7 +54,7 @@ class Reader {
     return result.value_or(T{});
   }
 
-  void assume(const std::string& what) { t_.assumptions.push_back(what + ": not given"); }
+  void assume(const std::string& what) { assumptions_.push_back(what + ": not given"); }
 
   std::string needed(const std::string& option, const std::string& what) {
     if (const std::string* text = given_.find(option)) return *text;
@@ -112,6 +116,7 @@ class Reader {
 
   const Given& given_;
   Training& t_;
+  std::vector<std::string> assumptions_;
   std::optional<Error> error_;
 };
 
@@ -128,7 +133,8 @@ Result<Output> run(const Given& words, const TextStyle& style) {
   Training training;
   training.call = given.call;
   training.memory_available = this_machine().memory_available;
-  if (auto read = Reader(given, training).read(); !read) return tl::unexpected(read.error());
+  Reader reader(given, training);
+  if (auto read = reader.read(); !read) return tl::unexpected(read.error());
   auto job = make_job(given, *spec);
   if (!job) return tl::unexpected(job.error());
   if (job->backend == plan::Backend::kCuda) {
@@ -136,6 +142,8 @@ Result<Output> run(const Given& words, const TextStyle& style) {
   }
   training.spec = *std::move(spec);
   training.job = *std::move(job);
+  const auto& assumed = reader.assumptions();
+  training.job.assumptions.insert(training.job.assumptions.end(), assumed.begin(), assumed.end());
   return run_training(training, style);
 }
 

@@ -32,9 +32,8 @@ struct Training {
   double held_out = 0;                           // share of the tokens
   std::int64_t evaluate_every = 0;               // steps; 0: at the end alone
   std::optional<std::int64_t> memory_available;  // bytes that are free here; none: not known
-  bool force = false;  // although it does not fit, and over metrics that are there
-  std::vector<std::string> assumptions;  // about the options of training
-  std::vector<std::string> call;         // words of the call, for ranks: they are started with them
+  bool force = false;             // although it does not fit, and over metrics that are there
+  std::vector<std::string> call;  // words of the call, for ranks: they are started with them
 };
 
 // Checks the data, prints the plan on stderr, and when it fits trains on job.ranks processes of this

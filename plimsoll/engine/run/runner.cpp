@@ -128,8 +128,8 @@ class Runner::Backend {
   }
 
   void call(const Operation& op, Values& values) {
-    if (evaluating_ && op.kind == network::OpKind::kDropout) {
-      values[op.outputs[0]] = values[op.inputs[0]];
+    if (evaluating_) {
+      call_without_dropout(op, values);
     } else {
       engine::call(op, values, options_.device);
     }
@@ -179,6 +179,17 @@ class Runner::Backend {
     if (phase == Phase::kBackward) return Tag::kBackward;
     if (phase == Phase::kOptimizer) return Tag::kWorkspace;
     return Tag::kActivations;
+  }
+
+  void call_without_dropout(const Operation& op, Values& values) {
+    if (op.kind == network::OpKind::kDropout) {
+      values[op.outputs[0]] = values[op.inputs[0]];
+      return;
+    }
+    if (op.kind != network::OpKind::kAttention) return engine::call(op, values, options_.device);
+    Operation quiet = op;
+    quiet.attributes.number = 0;  // of dropped weights
+    engine::call(quiet, values, options_.device);
   }
 
   // Ranks draw different tokens and dropout masks.
