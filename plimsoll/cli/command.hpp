@@ -36,6 +36,7 @@ class Given {
   std::string positional;                     // "" when it may be left out and was
   std::vector<std::string> further;           // words after it
   std::map<std::string, std::string> values;  // by option name; flags have ""
+  std::vector<std::string> call;              // all words of the call, the command first
 
   bool has(const std::string& option) const { return values.contains(option); }
   // The value of an option, or null when it was not given.
@@ -61,6 +62,7 @@ Command math_command();
 Command infer_command();
 Command explain_command();
 Command measure_command();
+Command train_command();
 Command models_command();
 Command devices_command();
 Command doctor_command();

@@ -8,7 +8,8 @@
 namespace plimsoll::cli {
 
 bool wants_engine(const std::vector<std::string>& arguments) {
-  return !arguments.empty() && (arguments[0] == "measure" || arguments[0] == "doctor");
+  if (arguments.empty()) return false;
+  return arguments[0] == "measure" || arguments[0] == "train" || arguments[0] == "doctor";
 }
 
 void become_engine_program(char** argv) {

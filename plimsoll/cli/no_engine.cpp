@@ -1,5 +1,6 @@
 // What builds without libtorch say of the engine.
 #include "plimsoll/cli/engine_info.hpp"
+#include "plimsoll/cli/training.hpp"
 
 namespace plimsoll::cli {
 
@@ -11,6 +12,13 @@ EngineInfo engine_info() {
                       "cmake --preset ci with "
                       "PLIMSOLL_LIBTORCH=/path/to/torch"};
   return info;
+}
+
+Result<Output> run_training(const Training&, const TextStyle&) {
+  return fail("train", "the engine is not in this build, which plans only",
+              "`./run plimsoll train ...` installs libtorch and builds it; by hand: cmake --preset "
+              "ci with PLIMSOLL_LIBTORCH=/path/to/torch",
+              ExitCode::kEnvironment);
 }
 
 }  // namespace plimsoll::cli

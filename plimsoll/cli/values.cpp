@@ -76,12 +76,25 @@ Result<double> parse_probability(const std::string& option, std::string_view tex
   return fail(option, fmt::format("{}, expected a number 0 <= p < 1", in_quotes(text)));
 }
 
-Result<double> parse_positive(const std::string& option, std::string_view text) {
+namespace {
+
+Result<double> parse_above_zero(const std::string& option, std::string_view text,
+                                std::chars_format format) {
   double value = 0;
   const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  const auto [stop, problem] = std::from_chars(text.data(), end, value, format);
   if (problem == std::errc{} && stop == end && value > 0 && std::isfinite(value)) return value;
   return fail(option, fmt::format("{}, expected a number above 0", in_quotes(text)));
+}
+
+}  // namespace
+
+Result<double> parse_positive(const std::string& option, std::string_view text) {
+  return parse_above_zero(option, text, std::chars_format::fixed);
+}
+
+Result<double> parse_rate(const std::string& option, std::string_view text) {
+  return parse_above_zero(option, text, std::chars_format::general);
 }
 
 Result<std::int64_t> parse_size(const std::string& option, std::string_view text) {

@@ -21,6 +21,9 @@ Result<double> parse_probability(const std::string& option, std::string_view tex
 // A finite number above 0, as a decimal fraction.
 Result<double> parse_positive(const std::string& option, std::string_view text);
 
+// The same, also with an exponent: "3e-4".
+Result<double> parse_rate(const std::string& option, std::string_view text);
+
 // Bytes: "24GiB" (2^30), "24GB" (1e9), the same with K, M, T, or digits alone.
 Result<std::int64_t> parse_size(const std::string& option, std::string_view text);
 

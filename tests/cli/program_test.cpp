@@ -64,6 +64,10 @@ TEST_CASE("the options of every command are frozen") {
   CHECK(options_in(call({"plan", "--help"}).out) == job_options_and({"--first-step", "--json"}));
   CHECK(options_in(call({"measure", "--help"}).out) ==
         job_options_and({"--fit-batch", "--families", "--sweep", "--bisect", "--steps", "--json"}));
+  CHECK(
+      options_in(call({"train", "--help"}).out) ==
+      job_options_and({"--data", "--token-bytes", "--steps", "--lr", "--out", "--schedule",
+                       "--warm-up", "--clip", "--seed", "--held-out", "--eval-every", "--force"}));
   CHECK(options_in(call({"params", "--help"}).out) == std::set<std::string>{"--against", "--json"});
   CHECK(options_in(call({"models", "--help"}).out) == std::set<std::string>{"--json"});
   CHECK(options_in(call({"math", "--help"}).out) ==
@@ -242,6 +246,15 @@ TEST_CASE("without the engine measure says what is missing and how to get it") {
   CHECK(test::line_count(result.err) == 1);
   CHECK(result.err.find("Hint: `./run plimsoll measure") != std::string::npos);
   CHECK(call({"doctor"}).code == 0);
+}
+
+TEST_CASE("without the engine train says what is missing and how to get it") {
+  const test::Call result = call({"train", kMiniGpt, "--data", "README.md", "--steps", "1", "--lr",
+                                  "1e-3", "--out", "/nowhere"});
+  CHECK(result.code == 3);
+  CHECK(result.out.empty());
+  CHECK(test::line_count(result.err) == 1);
+  CHECK(result.err.find("Hint: `./run plimsoll train") != std::string::npos);
 }
 #endif
 

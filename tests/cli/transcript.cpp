@@ -53,7 +53,9 @@ std::string program_command(std::string command) {
 
 bool is_checked(const std::string& command) {
   if (!command.starts_with("plimsoll ") && command != "plimsoll") return false;
-  return PLIMSOLL_HAS_ENGINE || command.find(" measure ") == std::string::npos;
+  const bool engine =
+      command.find(" measure ") != std::string::npos || command.find(" train ") != std::string::npos;
+  return PLIMSOLL_HAS_ENGINE || !engine;
 }
 
 // What one command is now: the wanted lines while they match, else the seen ones.

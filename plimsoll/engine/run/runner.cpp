@@ -32,7 +32,7 @@ class Runner::Backend {
         recipe_(job.recipe()),
         values_(network.values) {
     if (options.meter != nullptr) names_ = plan::operation_names(network);
-    if (job.sharded()) {
+    if (has_shards()) {
       check(options.world != nullptr && options.world->size() == job.ranks,
             "a sharded job needs its ranks");
     }
@@ -44,7 +44,7 @@ class Runner::Backend {
     if (recipe_.accumulator && !shards_) {
       accumulate_gradients(optimized_, scalar_type(*recipe_.accumulator));
     }
-    const network::StepShape shape{job.accumulate, job.hold_logits, job.sharded()};
+    const network::StepShape shape{job.accumulate, job.hold_logits, has_shards()};
     step_.emplace(network, shape, *this, values_);
   }
 
@@ -60,6 +60,24 @@ class Runner::Backend {
     execution_->drop_kept();
     if (!job_.hold_logits) values_[network_.logits].reset();
     return values_[network_.loss];
+  }
+
+  double evaluate(const std::function<void()>& fill_inputs) {
+    const at::NoGradGuard no_grad;
+    evaluating_ = true;
+    phase_ = {Phase::kForward, steps_, 0};
+    fill_inputs();
+    if (shards_) {
+      shards_->begin_micro_batch(true);
+      shards_->begin_forward(shard::Pass::kEvaluation);
+    }
+    const double loss = forward_loss().item<double>();
+    if (shards_) shards_->end_forward();
+    values_[network_.logits].reset();
+    values_[network_.loss].reset();
+    tag_.reset();
+    evaluating_ = false;
+    return loss;
   }
 
   // --- what TrainingStep asks for
@@ -110,7 +128,11 @@ class Runner::Backend {
   }
 
   void call(const Operation& op, Values& values) {
-    engine::call(op, values, options_.device);
+    if (evaluating_) {
+      call_without_dropout(op, values);
+    } else {
+      engine::call(op, values, options_.device);
+    }
     if (!shards_) return;
     shards_->called(static_cast<std::size_t>(&op - network_.operations.data()), values);
   }
@@ -132,7 +154,9 @@ class Runner::Backend {
     if (!shards_) return optimizer_->step();
     zero::StepOptions options;
     options.micro_batches = job_.accumulate;
-    shards_->optimizer_step(options);
+    options.clip = clip.value_or(0);
+    options.norm = clip.has_value();
+    norm_ = shards_->optimizer_step(options).gradient_norm;
   }
 
   void finish_backward() { shards_->finish_backward(); }
@@ -143,14 +167,30 @@ class Runner::Backend {
   const Values& values() const { return values_; }
   const std::vector<OptimizedParameter>& parameters() const { return optimized_; }
 
+  double norm() const { return norm_; }
+
   std::function<void(int)> fill;
+  std::optional<double> clip;  // set: the norm is wanted, and 0 is no limit
 
  private:
+  bool has_shards() const { return job_.sharded() || options_.always_shards; }
+
   static Tag tag_of(Phase phase) {
     if (phase == Phase::kLoss) return Tag::kLogitsAndLoss;
     if (phase == Phase::kBackward) return Tag::kBackward;
     if (phase == Phase::kOptimizer) return Tag::kWorkspace;
     return Tag::kActivations;
+  }
+
+  void call_without_dropout(const Operation& op, Values& values) {
+    if (op.kind == network::OpKind::kDropout) {
+      values[op.outputs[0]] = values[op.inputs[0]];
+      return;
+    }
+    if (op.kind != network::OpKind::kAttention) return engine::call(op, values, options_.device);
+    Operation quiet = op;
+    quiet.attributes.number = 0;  // of dropped weights
+    engine::call(quiet, values, options_.device);
   }
 
   // Ranks draw different tokens and dropout masks.
@@ -159,7 +199,7 @@ class Runner::Backend {
   }
 
   void allocate_parameters() {
-    if (job_.sharded()) {
+    if (has_shards()) {
       shards_.emplace(network_, job_, options_.optimizer, options_.device, options_.seed,
                       *options_.world, options_.meter, values_);
       return;
@@ -202,6 +242,8 @@ class Runner::Backend {
   std::optional<network::Execution<Backend>> execution_;  // of forward_loss; reruns use it
   std::int32_t steps_ = 0;
   double loss_sum_ = 0;
+  double norm_ = 0;
+  bool evaluating_ = false;
 };
 
 Runner::Runner(const Network& network, const plan::Job& job, const RunnerOptions& options)
@@ -214,6 +256,11 @@ double Runner::step(const std::function<void(int)>& fill) {
 }
 
 at::Tensor Runner::forward_loss() { return backend_->forward_loss(); }
+
+double Runner::evaluate(const std::function<void()>& fill) { return backend_->evaluate(fill); }
+
+void Runner::set_clip(double most) { backend_->clip = most; }
+double Runner::clipped_norm() const { return backend_->norm(); }
 
 at::Tensor Runner::parameter(std::string_view name) const {
   for (const network::Parameter& p : backend_->network().parameters) {

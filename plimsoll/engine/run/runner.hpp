@@ -5,6 +5,7 @@
 // them make the same calls.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,8 @@ struct RunnerOptions {
   Meter* meter = nullptr;  // told of phases and operations when set
   // The ranks that a sharded job runs on; its size is job.ranks. Needed when job.sharded().
   comm::Communicator* world = nullptr;
+  // A job of one rank and stage 0 runs on the sharder, too: the same bytes, and clipping.
+  bool always_shards = false;
 };
 
 class Runner {
@@ -47,6 +50,15 @@ class Runner {
   // forward pass and while the runner lives.
   at::Tensor forward_loss();
 
+  // The loss of one forward pass that only evaluates: dropout is off, nothing is kept for backward.
+  // `fill` writes the inputs. Between steps; with a sharded job all ranks call it equally often.
+  double evaluate(const std::function<void()>& fill);
+
+  // For runs with shards(): gradients are clipped to this norm, 0: not, and the norm of the mean
+  // gradient before clipping is known after each step.
+  void set_clip(double most);
+  double clipped_norm() const;
+
   // Tensors by name, to fill or to read. Throws std::out_of_range for unknown names.
   at::Tensor parameter(std::string_view name) const;
   at::Tensor input(network::InputKind kind) const;
@@ -55,7 +67,7 @@ class Runner {
   // sqrt of the sum of squares of all gradients, summed in double. Not for sharded jobs.
   double gradient_norm() const;
 
-  // The sharded part of the run; null when the job is not sharded.
+  // The sharded part of the run; null when there is none.
   zero::NetworkShards* shards();
 
  private:

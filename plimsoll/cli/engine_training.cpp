@@ -1,0 +1,189 @@
+// plimsoll train with libtorch: checks, plan, ranks.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "plimsoll/base/number_text.hpp"
+#include "plimsoll/cli/metrics_file.hpp"
+#include "plimsoll/cli/training.hpp"
+#include "plimsoll/cli/training_log.hpp"
+#include "plimsoll/comm/launch.hpp"
+#include "plimsoll/comm/shared/segment.hpp"
+#include "plimsoll/engine/train/trainer.hpp"
+#include "plimsoll/engine/zero/launch.hpp"
+#include "plimsoll/plan/plan.hpp"
+#include "plimsoll/report/plan_text.hpp"
+
+namespace plimsoll::cli {
+namespace {
+
+engine::Decay decay_of(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::kConstant:
+      return engine::Decay::kConstant;
+    case Schedule::kLinear:
+      return engine::Decay::kLinear;
+    case Schedule::kCosine:
+      return engine::Decay::kCosine;
+  }
+  throw InternalError("unknown schedule");
+}
+
+engine::TrainingOptions options_of(const Training& training) {
+  engine::TrainingOptions options;
+  options.learning_rate = {training.learning_rate, decay_of(training.schedule), training.warm_up,
+                           training.steps};
+  options.clip = training.clip;
+  options.seed = training.seed;
+  options.held_out = training.held_out;
+  options.evaluate_every = training.evaluate_every;
+  return options;
+}
+
+std::int64_t highest(const plan::Plan& plan) {
+  return std::max(plan.first.peak.bytes, plan.steady.peak.bytes);
+}
+
+// Why the job does not fit, or none. The device holds one rank, this machine all of them.
+std::optional<std::string> misfit(const Training& training, const plan::Plan& plan) {
+  const std::int64_t peak = highest(plan);
+  if (training.job.device) {
+    const auto budget = hardware::memory_budget(*training.job.device, training.job.reserve);
+    if (peak > budget.available()) {
+      return fmt::format("peak={} bytes per rank, expected at most {} on {}", grouped(peak),
+                         grouped(budget.available()), training.job.device->name);
+    }
+  }
+  const std::int64_t all = checked_mul(peak, training.job.ranks);
+  if (training.memory_available && all > *training.memory_available) {
+    return fmt::format("peak={} bytes on {} rank(s), expected at most {} (free on this machine)",
+                       grouped(all), training.job.ranks, grouped(*training.memory_available));
+  }
+  return std::nullopt;
+}
+
+// What is checked and told once, before ranks exist.
+Result<void> begin(const Training& training, const engine::TokenFile& file,
+                   const plan::Plan& plan) {
+  if (training.job.ranks > comm::kMaxRanks) {
+    return fail("--ranks", fmt::format("ranks={}, expected 1 .. {} on one machine",
+                                       training.job.ranks, comm::kMaxRanks));
+  }
+  const auto ok = engine::check_training(training.spec, training.job, options_of(training), file);
+  if (!ok) return ok;
+  if (auto known = file.check_vocabulary(training.spec.vocabulary); !known) return known;
+  fmt::print(stderr, "{}\n",
+             report::plan_text(plan, report::ShownStep::kSteady, style_of(STDERR_FILENO)));
+  if (const auto why = misfit(training, plan); why && !training.force) {
+    return fail("train", "does not fit: " + *why,
+                "--ranks with --zero, --checkpoint block, a smaller --batch; or --force",
+                ExitCode::kCheckFailed);
+  }
+  return MetricsFile::prepare(training.out, training.force);
+}
+
+double flops_per_token(const plan::Plan& plan) {
+  const auto of = [](const network::FlopCount& flops) {
+    return static_cast<double>(flops.matmul) + static_cast<double>(flops.attention_exact);
+  };
+  const auto tokens = static_cast<double>(plan.job.batch * plan.job.sequence);
+  return (of(plan.flops.forward) + of(plan.flops.backward)) / tokens;
+}
+
+class Silent final : public engine::TrainingObserver {
+ public:
+  void stepped(const engine::StepMetrics&) override {}
+  void evaluated(const engine::Evaluation&) override {}
+};
+
+// All ranks leave together; the world's error is that of the rank whose loss it is.
+void end_world(comm::Communicator& world, const engine::LossNotFinite& error) {
+  if (world.rank() == error.rank()) {
+    comm::Cause cause;
+    cause.rank = error.rank();
+    cause.step = error.step();
+    cause.text = error.what();
+    return world.fail(cause);
+  }
+  try {
+    world.barrier({"the end", error.step()}).wait();
+  } catch (const comm::CommError&) {
+    // What the barrier waits for: the rank has told its error.
+  }
+}
+
+// What this process, launcher or rank, has to show.
+class Run {
+ public:
+  Run(const Training& training, const engine::TokenFile& file, const plan::Plan& plan,
+      const TextStyle& style)
+      : training_(training), file_(file), plan_(plan), style_(style) {}
+
+  int rank(comm::Communicator& world) {
+    try {
+      train(world);
+      return 0;
+    } catch (const engine::LossNotFinite& error) {
+      if (world.size() > 1) {
+        end_world(world, error);
+      } else {
+        fmt::print(stderr, "{}\n", error.what());
+      }
+      return static_cast<int>(ExitCode::kCheckFailed);
+    }
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void train(comm::Communicator& world) {
+    const engine::TrainingOptions options = options_of(training_);
+    if (world.rank() != 0) {
+      Silent silent;
+      return engine::train(training_.spec, training_.job, options, file_, world, silent);
+    }
+    TrainingLog log(training_, flops_per_token(plan_), highest(plan_));
+    engine::train(training_.spec, training_.job, options, file_, world, log);
+    text_ = log.summary(style_);
+  }
+
+  const Training& training_;
+  const engine::TokenFile& file_;
+  const plan::Plan& plan_;
+  const TextStyle& style_;
+  std::string text_;
+};
+
+// Starts the ranks with the words of this call.
+int launch(const Training& training, Run& run) {
+  std::vector<std::string> words = training.call;
+  words.insert(words.begin(), "plimsoll");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  const int argc = static_cast<int>(argv.size());
+  argv.push_back(nullptr);
+  return engine::zero::launch(argc, argv.data(), training.job.ranks,
+                              [&](comm::Communicator& world) { return run.rank(world); });
+}
+
+}  // namespace
+
+Result<Output> run_training(const Training& training, const TextStyle& style) {
+  const auto file = engine::TokenFile::open(training.data, training.token_bytes);
+  if (!file) return tl::unexpected(file.error());
+  const auto plan = plan::make_plan(training.spec, training.job);
+  if (!plan) return tl::unexpected(plan.error());
+  if (!comm::is_launched_rank()) {
+    if (auto ok = begin(training, *file, *plan); !ok) return tl::unexpected(ok.error());
+  }
+  Run run(training, *file, *plan, style);
+  const int code = launch(training, run);
+  return Output{run.text(), static_cast<ExitCode>(code)};
+}
+
+}  // namespace plimsoll::cli

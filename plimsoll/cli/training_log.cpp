@@ -1,0 +1,127 @@
+#include "plimsoll/cli/training_log.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/base/number_text.hpp"
+#include "plimsoll/base/table.hpp"
+#include "plimsoll/plan/cost.hpp"
+
+namespace plimsoll::cli {
+namespace {
+
+// "2:05:09", "5:09".
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  const std::int64_t hours = whole / 3600;
+  const std::int64_t minutes = whole / 60 % 60;
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60);
+  return fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+std::int64_t tokens_per_step(const plan::Job& job) {
+  return job.ranks * job.accumulate * job.batch * job.sequence;
+}
+
+}  // namespace
+
+TrainingLog::TrainingLog(const Training& training, double flops_per_token,
+                         std::int64_t calculated_peak)
+    : training_(training),
+      flops_per_token_(flops_per_token),
+      calculated_peak_(calculated_peak),
+      terminal_(isatty(STDERR_FILENO) != 0),
+      file_(training.out),
+      progress_(STDERR_FILENO) {}
+
+void TrainingLog::stepped(const engine::StepMetrics& metrics) {
+  file_.write({{"step", metrics.step},
+               {"loss", metrics.loss},
+               {"grad_norm", metrics.gradient_norm},
+               {"lr", metrics.learning_rate},
+               {"tokens_per_second", metrics.tokens_per_second},
+               {"peak_bytes", metrics.peak_bytes}});
+  if (!first_) first_ = metrics;
+  last_ = metrics;
+  highest_peak_ = std::max(highest_peak_, metrics.peak_bytes);
+  if (terminal_) {
+    progress_.update(line(metrics));
+  } else if (shown(metrics.step)) {
+    fmt::print(stderr, "{}\n", line(metrics));
+  }
+}
+
+void TrainingLog::evaluated(const engine::Evaluation& evaluation) {
+  file_.write({{"step", evaluation.step},
+               {"evaluation", {{"loss", evaluation.loss}, {"rows", evaluation.rows}}}});
+  evaluation_ = evaluation;
+  const std::string text =
+      fmt::format("step {}/{}  held-out loss {:.4f} over {} rows", evaluation.step, training_.steps,
+                  evaluation.loss, evaluation.rows);
+  if (terminal_) {
+    progress_.update(text);
+  } else {
+    fmt::print(stderr, "{}\n", text);
+  }
+}
+
+bool TrainingLog::shown(std::int64_t step) const {
+  constexpr std::int64_t kLines = 20;
+  const std::int64_t every = std::max<std::int64_t>(1, training_.steps / kLines);
+  return step == 1 || step == training_.steps || step % every == 0;
+}
+
+double TrainingLog::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+}
+
+std::optional<double> TrainingLog::utilisation(double tokens_per_second) const {
+  if (!training_.job.device) return std::nullopt;
+  const auto arithmetic = plan::arithmetic_of(training_.job.recipe().compute);
+  const auto peak = training_.job.device->peak(arithmetic).matmul();
+  if (!peak) return std::nullopt;
+  return tokens_per_second * flops_per_token_ / (*peak * training_.job.ranks);
+}
+
+std::string TrainingLog::line(const engine::StepMetrics& metrics) const {
+  const double left = seconds() / static_cast<double>(metrics.step) *
+                      static_cast<double>(training_.steps - metrics.step);
+  const auto mfu = utilisation(metrics.tokens_per_second);
+  return fmt::format("step {}/{}  loss {:.4f}  {} tokens/s{}  {} a rank  {} left", metrics.step,
+                     training_.steps, metrics.loss,
+                     grouped(std::llround(metrics.tokens_per_second)),
+                     mfu ? fmt::format("  MFU {:.3g} %", *mfu * 100) : "",
+                     human(Bytes{metrics.peak_bytes}), duration(left));
+}
+
+std::string TrainingLog::summary(const TextStyle& style) const {
+  const plan::Job& job = training_.job;
+  const double total = static_cast<double>(training_.steps * tokens_per_step(job));
+  const double speed = total / seconds();
+  Table table({{"", Align::kLeft}, {"", Align::kWrap}});
+  table.row({"loss", fmt::format("{:.4f} at step 1, {:.4f} at step {}", first_->loss, last_.loss,
+                                 last_.step)});
+  if (evaluation_) {
+    table.row({"held-out loss",
+               fmt::format("{:.4f} over {} rows", evaluation_->loss, evaluation_->rows)});
+  }
+  table.row({"speed", fmt::format("{} tokens/s, start and evaluations included",
+                                  grouped(std::llround(speed)))});
+  if (const auto mfu = utilisation(speed)) {
+    table.row({"MFU", fmt::format("{:.3g} % of {}", *mfu * 100, job.device->name)});
+  }
+  table.row({"peak of a rank", fmt::format("{} bytes measured, {} calculated",
+                                           grouped(highest_peak_), grouped(calculated_peak_))});
+  table.row({"metrics", MetricsFile::path_in(training_.out)});
+  return fmt::format("{}: {} steps of {} tokens, ranks {}, stage {}\n", training_.spec.title,
+                     training_.steps, grouped(tokens_per_step(job)), job.ranks,
+                     static_cast<int>(job.stage)) +
+         table.text(style);
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,79 @@
+// The training loop of one rank.
+//
+// Every rank has a trainer, and all of them are given the same; what is reported is of the whole world
+// and the same on all ranks, times apart.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "plimsoll/comm/communicator.hpp"
+#include "plimsoll/engine/data/rows.hpp"
+#include "plimsoll/engine/data/token_file.hpp"
+#include "plimsoll/engine/train/learning_rate.hpp"
+#include "plimsoll/network/spec.hpp"
+#include "plimsoll/plan/job.hpp"
+
+namespace plimsoll::engine {
+
+struct TrainingOptions {
+  LearningRate learning_rate;       // its `steps` are those of the run
+  double clip = 0;                  // largest norm of the mean gradient; 0: no clipping
+  std::uint64_t seed = 0;           // of parameters, rows and dropout
+  double held_out = 0;              // share of the tokens; 0: no evaluation
+  std::int64_t evaluate_every = 0;  // steps; 0: after the last one alone
+};
+
+struct StepMetrics {
+  std::int64_t step = 0;     // from 1
+  double loss = 0;           // mean over the step's rows; added up in rank order
+  double gradient_norm = 0;  // of the mean gradient, before clipping
+  double learning_rate = 0;
+  double tokens_per_second = 0;  // of all ranks together, this step alone
+  std::int64_t peak_bytes =
+      0;  // highest of this step, of the rank that has most; see engine::Meter
+};
+
+struct Evaluation {
+  std::int64_t step = 0;  // after which step; 0: before the first
+  double loss = 0;        // mean over the rows
+  std::int64_t rows = 0;
+};
+
+// Hears what happened, on every rank. What it throws ends the run.
+class TrainingObserver {
+ public:
+  virtual ~TrainingObserver() = default;
+  virtual void stepped(const StepMetrics& metrics) = 0;
+  virtual void evaluated(const Evaluation& evaluation) = 0;
+};
+
+// A loss that is no number, thrown on every rank: which step (from 1) and the first rank that has one.
+class LossNotFinite final : public std::runtime_error {
+ public:
+  LossNotFinite(std::int64_t step, int rank, double loss);
+  std::int64_t step() const { return step_; }
+  int rank() const { return rank_; }
+
+ private:
+  std::int64_t step_;
+  int rank_;
+};
+
+// What evaluation uses: whole batches of all ranks, from the start of the held-out part; rows that do
+// not fill one more are left out.
+std::int64_t evaluated_rows(const Split& split, const plan::Job& job);
+
+// Whether this job can be trained on this file: models of images and of masked tokens, semantics whose
+// targets are not inputs, files too short for a row (or an evaluation). Does not read the file.
+Result<void> check_training(const network::NetworkSpec& spec, const plan::Job& job,
+                            const TrainingOptions& options, const TokenFile& file);
+
+// Runs all steps. Collective. Evaluates, when there is a held-out part, every so many steps and after
+// the last one; dropout is off then and nothing is kept for backward. Precondition: check_training(),
+// tokens within the vocabulary, optimizer_impl plimsoll, backend cpu, world.size() = job.ranks.
+void train(const network::NetworkSpec& spec, const plan::Job& job, const TrainingOptions& options,
+           const TokenFile& file, comm::Communicator& world, TrainingObserver& observer);
+
+}  // namespace plimsoll::engine
