@@ -53,8 +53,8 @@ std::string program_command(std::string command) {
 
 bool is_checked(const std::string& command) {
   if (!command.starts_with("plimsoll ") && command != "plimsoll") return false;
-  const bool engine =
-      command.find(" measure ") != std::string::npos || command.find(" train ") != std::string::npos;
+  const bool engine = command.find(" measure ") != std::string::npos ||
+                      command.find(" train ") != std::string::npos;
   return PLIMSOLL_HAS_ENGINE || !engine;
 }
 
