@@ -117,7 +117,7 @@ Signature signature_of(const Call& call, std::uint64_t sequence) {
   signature.sequence = sequence;
   signature.unit_hash = hash_of(call.label.unit);
   const std::size_t length = std::min(call.label.unit.size(), sizeof(signature.unit) - 1);
-  std::memcpy(signature.unit, call.label.unit.data(), length);
+  if (!call.label.unit.empty()) std::memcpy(signature.unit, call.label.unit.data(), length);
   return signature;
 }
 

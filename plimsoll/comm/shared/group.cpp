@@ -77,7 +77,7 @@ void Queue::note_place(const Call& call) const {
   RankWord& word = channel_.segment().header().rank[channel_.world_rank(channel_.me())];
   const auto note = [](auto& to, std::string_view text) {
     const std::size_t length = std::min(text.size(), sizeof(to) - 1);
-    std::memcpy(to, text.data(), length);
+    if (length > 0) std::memcpy(to, text.data(), length);
     to[length] = 0;
   };
   note(word.operation, name(call.kind));

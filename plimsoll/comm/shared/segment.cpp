@@ -45,7 +45,7 @@ std::byte* map(std::int64_t bytes, int descriptor) {
 template <std::size_t N>
 void copy_text(char (&to)[N], const std::string& from) {
   const std::size_t length = std::min(from.size(), N - 1);
-  std::memcpy(to, from.data(), length);
+  if (length > 0) std::memcpy(to, from.data(), length);
   to[length] = 0;
 }
 
