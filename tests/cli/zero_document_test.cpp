@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/base/number_text.hpp"
-#include "plimsoll/plan/state_formula.hpp"
+#include "plimsoll/plan/model_states.hpp"
 #include "plimsoll/plan/traffic.hpp"
 
 #include "tests/cli/call.hpp"
@@ -79,9 +79,10 @@ std::string traffic_table() {
 std::string paper_row(const char* recipe, const char* name, double parameters, int ranks) {
   std::string row = fmt::format("| {} | {} |", name, ranks);
   for (int stage = 0; stage <= 3; ++stage) {
-    const plan::StateBytes bytes = plan::state_bytes(plan::state_recipe(recipe).value(),
-                                                     static_cast<Stage>(stage), parameters, ranks);
-    row += fmt::format(" {:.1f} |", bytes.total() / 1e9);
+    const plan::ModelStateRecipe* known = plan::find_model_state_recipe(recipe);
+    REQUIRE(known != nullptr);
+    const plan::ModelStates states = plan::model_states(*known, parameters, ranks, stage);
+    row += fmt::format(" {:.1f} |", states.total() / 1e9);
   }
   return row + "\n";
 }
