@@ -34,7 +34,7 @@ std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::size_t width = text_width(columns_[i].title);
-    for (const Row& row : rows_) width = std::max(width, text_width(row.cells[i]));
+    for (const TableRow& row : rows_) width = std::max(width, text_width(row.cells[i]));
     widths.push_back(width);
   }
   return widths;
@@ -77,7 +77,7 @@ std::string Table::text(const TextStyle& style) const {
   const bool titled =
       std::any_of(titles.begin(), titles.end(), [](const auto& t) { return !t.empty(); });
   if (titled) text += dim(line(titles, column_widths, SIZE_MAX), style) + '\n';
-  for (const Row& row : rows_) {
+  for (const TableRow& row : rows_) {
     text += row.rule ? dim(rule_line(column_widths), style)
                      : line(row.cells, column_widths, style.width);
     text += '\n';

@@ -21,6 +21,12 @@ struct Column {
   Align align = Align::kRight;
 };
 
+// A row of a table; `rule`: a line of dashes under the numbers above.
+struct TableRow {
+  std::vector<std::string> cells;
+  bool rule = false;
+};
+
 // Rows of cells under titles. Columns are as wide as their widest cell, two blanks apart.
 class Table {
  public:
@@ -34,18 +40,17 @@ class Table {
   // Lines that end with '\n', without trailing blanks. Titles that are all empty take no line.
   std::string text(const TextStyle& style) const;
 
+  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<TableRow>& rows() const { return rows_; }  // each with a cell per column
+
  private:
-  struct Row {
-    std::vector<std::string> cells;
-    bool rule = false;
-  };
   std::vector<std::size_t> widths() const;
   std::string line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths,
                    std::size_t line_width) const;
   std::string rule_line(const std::vector<std::size_t>& widths) const;
 
   std::vector<Column> columns_;
-  std::vector<Row> rows_;
+  std::vector<TableRow> rows_;
   std::size_t indent_;
 };
 

@@ -62,6 +62,7 @@ Command math_command();
 Command infer_command();
 Command explain_command();
 Command measure_command();
+Command report_command();
 Command train_command();
 Command models_command();
 Command devices_command();

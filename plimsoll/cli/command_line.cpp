@@ -1,6 +1,7 @@
 #include "plimsoll/cli/command_line.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace plimsoll::cli {
 namespace {
@@ -20,10 +21,18 @@ std::string shell_word(const std::string& word) {
 }
 
 bool of_the_output(const std::string& option) {
-  return option == "--json" || option == "--first-step";
+  static constexpr std::string_view kOptions[] = {"--json", "--first-step", "--out", "--trace",
+                                                  "--measured"};
+  return std::find(std::begin(kOptions), std::end(kOptions), option) != std::end(kOptions);
 }
 
 }  // namespace
+
+std::string call_line(const Given& given) {
+  std::string line = "plimsoll";
+  for (const std::string& word : given.call) line += " " + shell_word(word);
+  return line;
+}
 
 std::string command_with(const Given& given, std::string_view command,
                          const std::vector<plan::Setting>& settings) {

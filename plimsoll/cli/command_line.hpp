@@ -10,8 +10,11 @@
 
 namespace plimsoll::cli {
 
+// "plimsoll report gpt2 --out gpt2.html": the call as it was given.
+std::string call_line(const Given& given);
+
 // "plimsoll plan MODEL --batch 2": what was given, `settings` in the place of what they change. Without
-// the options of the output (--json, --first-step). Words that a shell would read otherwise are quoted.
+// the options of the output (--json, --out ...). Words that a shell would read otherwise are quoted.
 std::string command_with(const Given& given, std::string_view command,
                          const std::vector<plan::Setting>& settings);
 

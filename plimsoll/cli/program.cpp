@@ -13,6 +13,7 @@
 
 #include "plimsoll/cli/arguments.hpp"
 #include "plimsoll/cli/help.hpp"
+#include "plimsoll/cli/output_file.hpp"
 #include "plimsoll/cli/values.hpp"
 #include "plimsoll/cli/version.hpp"
 
@@ -20,7 +21,7 @@ namespace plimsoll::cli {
 namespace {
 
 // Commands of the contract (docs/cli.md) that are yet to come.
-constexpr std::string_view kLater[] = {"export", "checkpoint", "report"};
+constexpr std::string_view kLater[] = {"export", "checkpoint"};
 
 std::vector<std::string> command_names() {
   std::vector<std::string> names;
@@ -82,17 +83,6 @@ Error bug(std::string_view what) {
           "please report it together with the command", ExitCode::kInternal};
 }
 
-// False when the text could not be written; errno says why.
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ::ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
 int print_error(const Error& error) {
   write_all(STDERR_FILENO, format_error(error) + "\n");
   return static_cast<int>(error.code);
@@ -102,9 +92,9 @@ int print_error(const Error& error) {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = {
-      params_command(), plan_command(),   fit_command(),     diff_command(),
-      math_command(),   infer_command(),  explain_command(), measure_command(),
-      train_command(),  models_command(), devices_command(), doctor_command()};
+      params_command(), plan_command(),    fit_command(),     diff_command(),   math_command(),
+      infer_command(),  explain_command(), measure_command(), report_command(), train_command(),
+      models_command(), devices_command(), doctor_command()};
   return kCommands;
 }
 

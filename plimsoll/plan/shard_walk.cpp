@@ -54,10 +54,12 @@ Tensor ShardWalk::block(std::int64_t bytes, Tag tag) {
 
 void ShardWalk::allocate_model(std::vector<Tensor>& values) {
   for (std::size_t u = 0; u < units_.layouts.size(); ++u) {
+    a_.operation = first_operation_ + static_cast<timeline::OperationId>(u);
     place_parameters(u, values);
     allocate_shards(u);  // filled from the unit's storage
     if (job_.stage == Stage::kParameters) a_.free_storage(storages_[u].storage());
   }
+  a_.operation = 0;
   watch();
 }
 

@@ -165,6 +165,7 @@ class WalkBackend {
       }
       return;
     }
+    autograd_.operation = operation_id(network_.operations.size());
     for (const network::Parameter& p : network_.parameters) {
       values[p.value] = autograd_.user_tensor(p.shape, p.dtype, Tag::kParameters, p.trainable);
       parameters_.push_back(values[p.value]);
@@ -172,7 +173,9 @@ class WalkBackend {
         masters_.push_back(
             autograd_.user_tensor(p.shape, *recipe_.master, Tag::kMasterCopy, false));
       }
+      ++autograd_.operation;
     }
+    autograd_.operation = 0;
     if (shards_) shards_->adopt(parameters_);
   }
 

@@ -43,7 +43,7 @@ WalkResult walk(const network::Network& network, const Job& job, const WalkOptio
                 timeline::Sink& sink);
 
 // Operation ids of the walk: 0 none, 1 .. n operations of the network, then one per parameter for
-// optimizer events, then one per unit for what is gathered and reduced.
+// itself and for optimizer events, then one per unit for its shards, for what is gathered and reduced.
 std::string operation_name(const network::Network& network, timeline::OperationId id);
 std::vector<std::string> operation_names(const network::Network& network);
 inline timeline::OperationId operation_id(std::size_t index) {

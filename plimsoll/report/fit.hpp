@@ -3,14 +3,25 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "plimsoll/base/terminal.hpp"
 #include "plimsoll/plan/fit/fit_report.hpp"
 #include "plimsoll/report/json.hpp"
+#include "plimsoll/report/section.hpp"
 
 namespace plimsoll::report {
 
-// Section "Verdict", and "Changes" when the job does not fit.
+Section verdict_section(const plan::Fit& fit, const plan::Job& job);
+
+// What is said of the changes as a whole, behind the word "Changes".
+inline constexpr std::string_view kOrderOfChanges =
+    " that make it fit, each planned again; cheapest first: same step, more ranks, other "
+    "arithmetic, less work, and within these by FLOPs, then traffic";
+// "--batch 2 (same step): needs 1.00 GiB, 0.50 GiB less; ...": a change without its command.
+std::string change_text(const plan::Change& change);
+
+// The verdict, and the changes when the job does not fit.
 std::string fit_section(const plan::Fit& fit, const plan::Job& job, const TextStyle& style);
 
 // Key "fit" of a plan; without a device every figure is null.

@@ -43,21 +43,6 @@ std::string verdict_facts(const Fit& fit, const plan::Job& job) {
   return facts;
 }
 
-std::string verdict_section(const Fit& fit, const plan::Job& job, const TextStyle& style) {
-  Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kWrap}});
-  const auto add = [&](const char* what, std::int64_t bytes, const std::string& meaning) {
-    table.row({what, grouped(bytes), human_text(bytes), meaning});
-  };
-  add("needed", fit.need.bytes, std::string(plan::decided_by()));
-  add("available", fit.need.available, available_text(fit));
-  table.rule();
-  add(fit.need.fits ? "free" : "lacking", std::abs(fit.free()), "");
-  const std::string batch = fit.largest_batch ? grouped(*fit.largest_batch) : "none";
-  table.row({"largest batch", batch, "",
-             fit.largest_batch ? "rows of a micro-batch" : "not even one row fits"});
-  return heading("Verdict", verdict_facts(fit, job), style) + table.text(style);
-}
-
 // --- changes
 
 // A long command goes on behind a backslash, as shells read it.
@@ -71,25 +56,15 @@ std::string command_lines(const std::string& command, const TextStyle& style) {
 }
 
 std::string change_lines(std::size_t number, const Change& change, const TextStyle& style) {
-  std::string settings;
-  for (const plan::Setting& setting : change.settings) {
-    settings += fmt::format("{}{} {}", settings.empty() ? "" : " ", setting.option, setting.value);
-  }
-  const std::string costs =
-      fmt::format("{} ({}): needs {}, {}; FLOPs {:.2f} x; traffic of a step {}", settings,
-                  name(change.cost), human_text(change.need.bytes), more_or_less(-change.saved),
-                  change.flops, more_or_less(change.traffic));
-  return fmt::format("  {}. ", number) + wrapped(costs, 5, 5, style.width) + "\n" +
+  return fmt::format("  {}. ", number) + wrapped(change_text(change), 5, 5, style.width) + "\n" +
          command_lines(change.command, style);
 }
 
 std::string changes_section(const Fit& fit, const TextStyle& style) {
   if (fit.need.fits) return "";
-  const std::string order =
-      " that make it fit, each planned again; cheapest first: same step, more ranks, other "
-      "arithmetic, less work, and within these by FLOPs, then traffic";
   constexpr std::size_t kTitle = 7;
-  std::string text = bold("Changes", style) + wrapped(order, kTitle, 2, style.width) + "\n";
+  std::string text =
+      bold("Changes", style) + wrapped(kOrderOfChanges, kTitle, 2, style.width) + "\n";
   for (std::size_t i = 0; i < fit.changes.found.size(); ++i) {
     text += change_lines(i + 1, fit.changes.found[i], style);
   }
@@ -152,16 +127,42 @@ std::string options_section(const FitReport& report, const TextStyle& style) {
 
 }  // namespace
 
+std::string change_text(const Change& change) {
+  std::string settings;
+  for (const plan::Setting& setting : change.settings) {
+    settings += fmt::format("{}{} {}", settings.empty() ? "" : " ", setting.option, setting.value);
+  }
+  return fmt::format("{} ({}): needs {}, {}; FLOPs {:.2f} x; traffic of a step {}", settings,
+                     name(change.cost), human_text(change.need.bytes), more_or_less(-change.saved),
+                     change.flops, more_or_less(change.traffic));
+}
+
+Section verdict_section(const Fit& fit, const plan::Job& job) {
+  Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kWrap}});
+  const auto add = [&](const char* what, std::int64_t bytes, const std::string& meaning) {
+    table.row({what, grouped(bytes), human_text(bytes), meaning});
+  };
+  add("needed", fit.need.bytes, std::string(plan::decided_by()));
+  add("available", fit.need.available, available_text(fit));
+  table.rule();
+  add(fit.need.fits ? "free" : "lacking", std::abs(fit.free()), "");
+  const std::string batch = fit.largest_batch ? grouped(*fit.largest_batch) : "none";
+  table.row({"largest batch", batch, "",
+             fit.largest_batch ? "rows of a micro-batch" : "not even one row fits"});
+  return {"Verdict", verdict_facts(fit, job), "", std::move(table)};
+}
+
 std::string fit_section(const Fit& fit, const plan::Job& job, const TextStyle& style) {
   const std::string changes = changes_section(fit, style);
-  return verdict_section(fit, job, style) + (changes.empty() ? "" : "\n" + changes);
+  return section_text(verdict_section(fit, job), style) + (changes.empty() ? "" : "\n" + changes);
 }
 
 std::string fit_report_text(const FitReport& report, const TextStyle& style) {
   return model_line(report.spec, report.parameter_count, report.parameter_tensors, style) +
          job_lines(report.spec, report.job, style) + "\n" +
          fit_section(report.fit, report.job, style) + "\n" + limits_section(report, style) + "\n" +
-         options_section(report, style) + "\n" + assumption_lines(report.spec, report.job, style);
+         options_section(report, style) + "\n" +
+         section_text(assumptions_section(report.spec, report.job), style);
 }
 
 }  // namespace plimsoll::report

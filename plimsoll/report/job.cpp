@@ -72,11 +72,6 @@ std::string device_line(const Job& job, const TextStyle& style) {
   return wrapped(text, 0, 2, style.width) + "\n";
 }
 
-// "- text" with a hanging indent.
-std::string item(const std::string& text, const TextStyle& style) {
-  return "  - " + wrapped(text, 4, 4, style.width) + "\n";
-}
-
 Json dtype_or_null(const std::optional<network::DType>& dtype) {
   return dtype ? Json(network::name(*dtype)) : Json(nullptr);
 }
@@ -123,20 +118,20 @@ std::string job_lines(const NetworkSpec& spec, const Job& job, const TextStyle& 
          wrapped(settings(spec, job), 0, 2, style.width) + "\n" + device_line(job, style);
 }
 
-std::string assumption_lines(const NetworkSpec& spec, const Job& job, const TextStyle& style) {
+Section assumptions_section(const NetworkSpec& spec, const Job& job) {
   std::vector<std::string> chosen;
-  std::string items;
+  std::vector<std::string> items;
   for (const std::string& line : job.assumptions) {
     if (line.ends_with(kNotGiven)) {
       chosen.push_back(line.substr(0, line.size() - kNotGiven.size()));
     } else {
-      items += item(line, style);
+      items.push_back(line);
     }
   }
-  for (const std::string& line : spec.assumptions) items += item(visible(line), style);
-  if (!chosen.empty()) items += item(fmt::format("not given: {}", fmt::join(chosen, ", ")), style);
-  if (items.empty()) return "";
-  return bold("Assumptions", style) + "\n" + items;
+  for (const std::string& line : spec.assumptions) items.push_back(visible(line));
+  if (!chosen.empty()) items.push_back(fmt::format("not given: {}", fmt::join(chosen, ", ")));
+  if (items.empty()) return {};
+  return {"Assumptions", "", "", std::nullopt, std::move(items)};
 }
 
 Json model_json(const NetworkSpec& spec, std::int64_t parameters, std::int64_t tensors) {

@@ -8,6 +8,7 @@
 #include "plimsoll/network/spec.hpp"
 #include "plimsoll/plan/job.hpp"
 #include "plimsoll/report/json.hpp"
+#include "plimsoll/report/section.hpp"
 
 namespace plimsoll::report {
 
@@ -20,8 +21,7 @@ std::string job_lines(const network::NetworkSpec& spec, const plan::Job& job,
                       const TextStyle& style);
 
 // Section "Assumptions": what was not given and what the config is silent about.
-std::string assumption_lines(const network::NetworkSpec& spec, const plan::Job& job,
-                             const TextStyle& style);
+Section assumptions_section(const network::NetworkSpec& spec, const plan::Job& job);
 
 Json model_json(const network::NetworkSpec& spec, std::int64_t parameters, std::int64_t tensors);
 Json job_json(const network::NetworkSpec& spec, const plan::Job& job);

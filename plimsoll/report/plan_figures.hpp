@@ -1,6 +1,7 @@
 // Figures that text and JSON of a plan both derive, so that the two cannot differ.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,6 +17,22 @@ struct AliveTag {
 };
 // The tags with bytes alive at a peak, largest first; their sum is the peak.
 std::vector<AliveTag> alive_tags(const timeline::Peak& peak);
+
+// "11.8 %"; nothing when the whole is 0.
+std::string share_text(std::int64_t part, std::int64_t whole);
+
+// Consecutive micro-batches whose forward, loss and backward have the same figures.
+struct PhaseRun {
+  timeline::PhaseFigures figures;
+  std::int32_t first = 0;  // micro-batch
+  std::int32_t last = 0;
+};
+// The phases of a step in order of time; micro-batches that repeat the one before are folded into its
+// runs.
+std::vector<PhaseRun> phase_runs(const std::vector<timeline::PhaseFigures>& phases);
+
+// "0", "1 to 7".
+std::string micro_batches(const PhaseRun& run);
 
 struct NamedLine {
   std::string_view name;

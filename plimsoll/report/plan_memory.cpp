@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/base/number_text.hpp"
-#include "plimsoll/base/table.hpp"
 #include "plimsoll/report/plan_figures.hpp"
 
 namespace plimsoll::report {
@@ -62,15 +61,12 @@ bool is_worth_a_row(const MemoryLine& line, bool cpu) {
   return *line.size.bytes > 0;
 }
 
-std::string out_of_memory_text(const Memory& memory, const TextStyle& style) {
-  if (!memory.out_of_memory) return "";
-  const plan::OutOfMemoryText& failed = *memory.out_of_memory;
-  const std::string text = fmt::format(
+std::string out_of_memory_text(const plan::OutOfMemoryText& failed) {
+  return fmt::format(
       "out of memory in step {} {}: {} B more do not fit, {} B are allocated, {} B "
       "reserved",
       failed.at.phase.step, place(failed.at), grouped(failed.request), grouped(failed.allocated),
       grouped(failed.reserved));
-  return "  " + wrapped(text, 2, 4, style.width) + "\n";
 }
 
 // --- JSON
@@ -121,7 +117,7 @@ Json out_of_memory_json(const plan::OutOfMemoryText& failed) {
 
 }  // namespace
 
-std::string memory_section(const plan::Plan& plan, const TextStyle& style) {
+Section memory_section(const plan::Plan& plan) {
   const Memory& memory = plan.memory;
   const bool cpu = plan.job.backend == network::Backend::kCpu;
   Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kWrap}});
@@ -135,8 +131,9 @@ std::string memory_section(const plan::Plan& plan, const TextStyle& style) {
   }
   add_row(table, "assumed", {memory.assumed_bytes, ""},
           "sum of the lines above that are only assumed");
-  return bold("Memory", style) + " per rank, at its highest, in bytes\n" + table.text(style) +
-         out_of_memory_text(memory, style);
+  Section section{"Memory", " per rank, at its highest, in bytes", "", std::move(table)};
+  if (memory.out_of_memory) section.notes.push_back(out_of_memory_text(*memory.out_of_memory));
+  return section;
 }
 
 Json memory_json(const plan::Plan& plan) {

@@ -1,15 +1,13 @@
-// The four figures of memory of a plan, with what they rest on, as text and as JSON.
+// The four figures of memory of a plan, with what they rest on, as a section and as JSON.
 #pragma once
 
-#include <string>
-
-#include "plimsoll/base/terminal.hpp"
 #include "plimsoll/plan/plan.hpp"
 #include "plimsoll/report/json.hpp"
+#include "plimsoll/report/section.hpp"
 
 namespace plimsoll::report {
 
-std::string memory_section(const plan::Plan& plan, const TextStyle& style);
+Section memory_section(const plan::Plan& plan);
 
 // requested, allocated, reserved, device_used (null where unknown: then `reason` has the key),
 // assumed_bytes, lines, the assumptions of the library's facts; where an allocator is modelled its

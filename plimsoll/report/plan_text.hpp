@@ -6,10 +6,9 @@
 
 #include "plimsoll/base/terminal.hpp"
 #include "plimsoll/plan/plan.hpp"
+#include "plimsoll/report/plan_sections.hpp"
 
 namespace plimsoll::report {
-
-enum class ShownStep : std::uint8_t { kSteady, kFirst };
 
 std::string plan_text(const plan::Plan& plan, ShownStep step, const TextStyle& style);
 

@@ -5,7 +5,6 @@
 
 #include "plimsoll/base/checked.hpp"
 #include "plimsoll/base/number_text.hpp"
-#include "plimsoll/base/table.hpp"
 
 namespace plimsoll::report {
 namespace {
@@ -22,12 +21,9 @@ std::string signed_figure(const std::optional<std::int64_t>& value) {
   return value && *value > 0 ? "+" + grouped(*value) : figure(value);
 }
 
-std::string reason_line(const char* column, const std::string& reason, const TextStyle& style) {
-  if (reason.empty()) return "";
-  return "  " +
-         wrapped(fmt::format("{} is missing where \"-\" stands: {}", column, reason), 2, 4,
-                 style.width) +
-         "\n";
+void add_reason(Section& section, const char* column, const std::string& reason) {
+  if (reason.empty()) return;
+  section.notes.push_back(fmt::format("{} is missing where \"-\" stands: {}", column, reason));
 }
 
 std::string verdict(const Reconciliation& reconciliation) {
@@ -38,9 +34,9 @@ std::string verdict(const Reconciliation& reconciliation) {
     if (row.difference.value_or(0) != 0) ++different;
   }
   const std::size_t unnamed = unnamed_differences(reconciliation).size();
-  if (compared == 0) return "  nothing was compared\n";
-  if (different == 0) return fmt::format("  {} lines compared, all equal\n", compared);
-  return fmt::format("  {} lines compared, {} differ, {} of them without a named cause\n", compared,
+  if (compared == 0) return "nothing was compared";
+  if (different == 0) return fmt::format("{} lines compared, all equal", compared);
+  return fmt::format("{} lines compared, {} differ, {} of them without a named cause", compared,
                      different, unnamed);
 }
 
@@ -68,7 +64,7 @@ std::vector<const ReconciliationRow*> unnamed_differences(const Reconciliation& 
   return rows;
 }
 
-std::string reconciliation_text(const Reconciliation& reconciliation, const TextStyle& style) {
+Section reconciliation_section(const Reconciliation& reconciliation) {
   Table table({{"line", Align::kLeft},
                {"calculated"},
                {"dry-run"},
@@ -79,9 +75,11 @@ std::string reconciliation_text(const Reconciliation& reconciliation, const Text
     table.row({row.line, grouped(row.calculated), figure(row.dry), figure(row.measured),
                signed_figure(row.difference), is_unnamed(row) ? "not named" : row.cause});
   }
-  return bold("Calculated, dry-run, measured", style) + " in bytes\n" + table.text(style) +
-         verdict(reconciliation) + reason_line("dry-run", reconciliation.dry_reason, style) +
-         reason_line("measured", reconciliation.measured_reason, style);
+  Section section{"Calculated, dry-run, measured", " in bytes", "", std::move(table)};
+  section.notes.push_back(verdict(reconciliation));
+  add_reason(section, "dry-run", reconciliation.dry_reason);
+  add_reason(section, "measured", reconciliation.measured_reason);
+  return section;
 }
 
 Json reconciliation_json(const Reconciliation& reconciliation) {

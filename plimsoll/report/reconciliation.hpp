@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/base/terminal.hpp"
 #include "plimsoll/report/json.hpp"
+#include "plimsoll/report/section.hpp"
 
 namespace plimsoll::report {
 
@@ -38,7 +38,7 @@ ReconciliationRow make_row(std::string line, std::int64_t calculated,
 // Rows whose difference is not 0 and has no cause. Any of them means exit code 1.
 std::vector<const ReconciliationRow*> unnamed_differences(const Reconciliation& reconciliation);
 
-std::string reconciliation_text(const Reconciliation& reconciliation, const TextStyle& style);
+Section reconciliation_section(const Reconciliation& reconciliation);
 
 // {"rows": [...]} and, for absent columns, "reason": {...}.
 Json reconciliation_json(const Reconciliation& reconciliation);

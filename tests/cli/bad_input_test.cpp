@@ -56,7 +56,7 @@ std::vector<Bad> bad_commands() {
       {{"plan", "gpt2", "--batch="}, "[--batch] has an empty value"},
       {{"plan", "gpt2", "--batch", "2", "--batch", "3"}, "[--batch] is given more than once"},
   };
-  for (const char* later : {"export", "checkpoint", "report"}) {
+  for (const char* later : {"export", "checkpoint"}) {
     cases.push_back({{later, "gpt2"}, "this command does not exist in this version"});
   }
   return cases;
@@ -183,6 +183,24 @@ std::vector<Bad> bad_costs() {
   };
 }
 
+std::vector<Bad> bad_reports() {
+  return {
+      {{"report"}, "[report] MODEL is missing"},
+      {{"report", "gpt2"}, "[--out] is missing, expected a name for the HTML file"},
+      {{"report", "gpt2", "--out", ""}, "[--out] \"\" ends in no name of a file"},
+      {{"report", "gpt2", "--out", "tests"}, "[--out] \"tests\" is a folder, expected a file"},
+      {{"report", "gpt2", "--out", "tests/"}, "[--out] \"tests/\" is a folder"},
+      {{"report", "gpt2", "--out", "/dev/null"}, "[--out] \"/dev/null\" is a device"},
+      {{"report", "gpt2", "--out", "no/such/r.html"}, "[--out] \"no/such\" is no folder"},
+      {{"report", "gpt2", "--out", "README.md/r.html"}, "[--out] \"README.md\" is no folder"},
+      {{"report", "gpt2", "--out", "build/r.html", "--trace", "build/../build/r.html"},
+       "[--trace] is the file of --out"},
+      {{"report", "gpt2", "--out", "build/r.html", "--measured", "no.json"}, "no such file"},
+      {{"report", "gpt2", "--out", "build/r.html", "--measured", "README.md"}, "[README.md"},
+      {{"report", "gpt2", "--out", "build/r.html", "--seq", "2048"}, "at most 1024"},
+  };
+}
+
 std::vector<Bad> bad_models() {
   std::vector<Bad> cases = {
       {{"plan", ""}, "[MODEL] is empty"},
@@ -250,6 +268,8 @@ TEST_CASE("choices that are wrong or not in this version") { check_refused(bad_c
 TEST_CASE("sizes, terms and formats that are wrong in math, infer and explain") {
   check_refused(bad_costs());
 }
+
+TEST_CASE("files that a report cannot be written to or made from") { check_refused(bad_reports()); }
 
 TEST_CASE("models that are wrong") { check_refused(bad_models()); }
 

@@ -64,6 +64,8 @@ TEST_CASE("the options of every command are frozen") {
   CHECK(options_in(call({"plan", "--help"}).out) == job_options_and({"--first-step", "--json"}));
   CHECK(options_in(call({"measure", "--help"}).out) ==
         job_options_and({"--fit-batch", "--families", "--sweep", "--bisect", "--steps", "--json"}));
+  CHECK(options_in(call({"report", "--help"}).out) ==
+        job_options_and({"--out", "--trace", "--measured", "--first-step", "--json"}));
   CHECK(
       options_in(call({"train", "--help"}).out) ==
       job_options_and({"--data", "--token-bytes", "--steps", "--lr", "--out", "--schedule",

@@ -71,11 +71,12 @@ report::Reconciliation some_rows() {
 TEST_CASE("differences without a cause are found") {
   report::Reconciliation r = some_rows();
   CHECK(report::unnamed_differences(r).empty());
-  CHECK(contains(report::reconciliation_text(r, {}), "3 lines compared, 1 differ, 0 of them"));
+  CHECK(contains(report::section_text(report::reconciliation_section(r), {}),
+                 "3 lines compared, 1 differ, 0 of them"));
   r.rows.push_back(make_row("forward peak", 1, 1, 2));
   REQUIRE(report::unnamed_differences(r).size() == 1);
   CHECK(report::unnamed_differences(r)[0]->line == "forward peak");
-  CHECK(contains(report::reconciliation_text(r, {}), "not named"));
+  CHECK(contains(report::section_text(report::reconciliation_section(r), {}), "not named"));
 }
 
 TEST_CASE("a column that could not be had is null in JSON and a dash in text, with the reason") {
@@ -86,7 +87,7 @@ TEST_CASE("a column that could not be had is null in JSON and a dash in text, wi
   CHECK(value["rows"][0]["measured"].is_null());
   CHECK(value["rows"][0]["difference"] == 0);
   CHECK(value["reason"]["measured"] == "no CUDA device");
-  CHECK(contains(report::reconciliation_text(r, {}),
+  CHECK(contains(report::section_text(report::reconciliation_section(r), {}),
                  "measured is missing where \"-\" stands: no CUDA device"));
 }
 
