@@ -118,12 +118,15 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view where);
 
 // --- names of files
 
-std::string step_name(std::int64_t step);   // "step-00000120"
-std::string rank_file(std::int32_t rank);   // "rank-0003.bin"
+std::string step_name(std::int64_t step);  // "step-00000120"
+std::string rank_file(std::int32_t rank);  // "rank-0003.bin"
 inline constexpr std::string_view kManifestFile = "manifest.json";
 inline constexpr std::string_view kMarkerFile = "COMPLETE";
 
-// What the marker says: format, step, size and checksum of the manifest. Compared byte by byte.
+inline constexpr std::string_view kEndedFile = "ENDED";  // in DIR, see mark_ended()
+inline constexpr std::string_view kTemporary = ".tmp";   // behind the name of a folder
+
+// What the marker says: format, step, size and checksum of the manifest, checksum of itself.
 std::string marker_text(std::int64_t step, std::string_view manifest);
 
 // "blocks.0.attn.qkv.weight first_moment [128, 256)", for messages.
