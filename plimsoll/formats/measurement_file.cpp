@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLargest = 64U << 20U;
-constexpr std::string_view kSchema = "plimsoll.measure/1";
+constexpr std::size_t kLargestMeasurement = 64U << 20U;
+constexpr std::string_view kMeasureSchema = "plimsoll.measure/1";
 
 class MeasurementReader {
  public:
@@ -47,11 +47,11 @@ class MeasurementReader {
 
   void read_schema() {
     const json& schema = member(root_, "schema");
-    if (schema == kSchema) return;
+    if (schema == kMeasureSchema) return;
     refuse(schema.is_null() ? "" : "/schema",
            schema.is_null()
-               ? fmt::format("no measurement, expected JSON of schema {}", kSchema)
-               : fmt::format("schema={}, expected {}", json_value_text(schema), kSchema));
+               ? fmt::format("no measurement, expected JSON of schema {}", kMeasureSchema)
+               : fmt::format("schema={}, expected {}", json_value_text(schema), kMeasureSchema));
   }
 
   std::vector<std::pair<std::string, std::string>> settings(const char* part) {
@@ -114,7 +114,7 @@ class MeasurementReader {
 }  // namespace
 
 Result<MeasurementFile> read_measurement_file(const std::filesystem::path& path) {
-  const auto text = read_text_file(path, kLargest);
+  const auto text = read_text_file(path, kLargestMeasurement);
   if (!text) return tl::unexpected(text.error());
   const auto root = parse_json(*text, path.string());
   if (!root) return tl::unexpected(root.error());

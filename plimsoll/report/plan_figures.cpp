@@ -24,11 +24,6 @@ std::vector<AliveTag> alive_tags(const timeline::Peak& peak) {
   return tags;
 }
 
-std::string share_text(std::int64_t part, std::int64_t whole) {
-  if (whole == 0) return "";
-  return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
 std::vector<NamedLine> ledger_lines(const plan::Ledger& ledger) {
   return {{"as_saved", "every save, parameters included", ledger.as_saved, false},
           {"without_parameters", "minus parameters and buffers", ledger.without_parameters, false},

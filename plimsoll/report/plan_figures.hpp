@@ -18,9 +18,6 @@ struct AliveTag {
 // The tags with bytes alive at a peak, largest first; their sum is the peak.
 std::vector<AliveTag> alive_tags(const timeline::Peak& peak);
 
-// "11.8 %"; nothing when the whole is 0.
-std::string share_text(std::int64_t part, std::int64_t whole);
-
 // Consecutive micro-batches whose forward, loss and backward have the same figures.
 struct PhaseRun {
   timeline::PhaseFigures figures;
