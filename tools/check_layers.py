@@ -28,7 +28,7 @@ ALLOWED = {
     "checkpoint": {"base", "shard", "network", "formats"},
     "comm": {"base"},
     "engine": PLANNER | {"formats", "checkpoint", "comm"},
-    "report": PLANNER | {"formats"},
+    "report": PLANNER | {"formats", "checkpoint"},
     "study": PLANNER | {"comm", "engine", "report"},
 }
 ALLOWED["cli"] = set(ALLOWED)

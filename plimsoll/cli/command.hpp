@@ -63,6 +63,8 @@ Command infer_command();
 Command explain_command();
 Command measure_command();
 Command train_command();
+Command checkpoint_command();
+Command export_command();
 Command models_command();
 Command devices_command();
 Command doctor_command();

@@ -20,7 +20,7 @@ namespace plimsoll::cli {
 namespace {
 
 // Commands of the contract (docs/cli.md) that are yet to come.
-constexpr std::string_view kLater[] = {"export", "checkpoint", "report"};
+constexpr std::string_view kLater[] = {"report"};
 
 std::vector<std::string> command_names() {
   std::vector<std::string> names;
@@ -102,9 +102,9 @@ int print_error(const Error& error) {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = {
-      params_command(), plan_command(),   fit_command(),     diff_command(),
-      math_command(),   infer_command(),  explain_command(), measure_command(),
-      train_command(),  models_command(), devices_command(), doctor_command()};
+      params_command(), plan_command(),    fit_command(),     diff_command(),  math_command(),
+      infer_command(),  explain_command(), measure_command(), train_command(), checkpoint_command(),
+      export_command(), models_command(),  devices_command(), doctor_command()};
   return kCommands;
 }
 
