@@ -2,6 +2,7 @@
 
 #include "plimsoll/base/number_text.hpp"
 #include "plimsoll/plan/explain.hpp"
+#include "plimsoll/timeline/alive_tags.hpp"
 
 namespace plimsoll::plan {
 namespace {

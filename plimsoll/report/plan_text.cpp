@@ -11,6 +11,7 @@
 #include "plimsoll/report/job.hpp"
 #include "plimsoll/report/plan_figures.hpp"
 #include "plimsoll/report/plan_memory.hpp"
+#include "plimsoll/timeline/alive_tags.hpp"
 
 namespace plimsoll::report {
 namespace {

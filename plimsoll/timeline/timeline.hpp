@@ -42,13 +42,6 @@ struct Peak {
   BytesByTag alive{};
 };
 
-struct AliveTag {
-  Tag tag;
-  std::int64_t bytes;
-};
-// The tags with bytes alive at a peak, largest first; their sum is the peak.
-std::vector<AliveTag> alive_tags(const Peak& peak);
-
 // A recorded run. Plain data; copyable.
 struct Timeline {
   std::vector<Event> events;
