@@ -26,8 +26,6 @@ struct BuildOptions {
   Semantics semantics = Semantics::kPlimsoll;
   bool shared_targets = false;  // targets are the inputs
   bool position_first = true;   // g++ evaluates the right operand of tok(ids) + pos(...) first
-
-  friend bool operator==(const BuildOptions&, const BuildOptions&) = default;
 };
 
 // Never fails for a spec that validate() accepts; throws OverflowError for absurd sizes.

@@ -35,20 +35,6 @@ std::int64_t available_bytes(const Job& job) {
   return hardware::memory_budget(*job.device, job.reserve).available();
 }
 
-const network::Network& NeedSearch::network_of(const Job& job) {
-  constexpr std::size_t kKept = 8;  // policies and precisions that a search goes to and fro between
-  const network::BuildOptions options = job.build_options();
-  const auto same = std::find_if(built_.begin(), built_.end(),
-                                 [&](const Built& built) { return built.options == options; });
-  if (same != built_.end()) {
-    built_.splice(built_.begin(), built_, same);
-  } else {
-    built_.push_front({options, network::build_network(spec_, options)});
-    if (built_.size() > kKept) built_.pop_back();
-  }
-  return built_.front().network;
-}
-
 Need NeedSearch::requested_need(const network::Network& network, const Job& job) {
   // States exist from the start: the highest instant of the first step is no higher than that of a
   // steady one, and a search pays for one step instead of two.
@@ -87,7 +73,7 @@ std::optional<Need> NeedSearch::ask(const Job& job, bool quickly) {
     return need;
   };
   try {
-    const network::Network& network = network_of(job);
+    const network::Network network = network::build_network(spec_, job.build_options());
     if (quickly) {
       Need least;
       least.bytes = least.requested = model_states(network, job);

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <optional>
 #include <string_view>
 
@@ -38,7 +37,7 @@ std::string_view decided_by(const Job& job);
 // Bytes that a job may use on its device: what the driver reports minus the reserve. Needs a device.
 std::int64_t available_bytes(const Job& job);
 
-// Asks for one model. Not thread-safe: walks share their memory, and jobs of equal sizes a network.
+// Asks for one model. Not thread-safe: walks share their memory.
 class NeedSearch {
  public:
   // Keeps a reference to the spec, which is valid.
@@ -56,18 +55,11 @@ class NeedSearch {
   int walks() const { return walks_; }  // so far
 
  private:
-  // A network that was built, with what it depends on.
-  struct Built {
-    network::BuildOptions options;
-    network::Network network;
-  };
-  const network::Network& network_of(const Job& job);
   std::optional<Need> ask(const Job& job, bool quickly);
   Need requested_need(const network::Network& network, const Job& job);
   Need reserved_need(const network::Network& network, const Job& job);
 
   const network::NetworkSpec& spec_;
-  std::list<Built> built_;  // latest first
   network::AutogradMemory memory_;
   int walks_ = 0;
 };
