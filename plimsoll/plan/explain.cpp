@@ -24,6 +24,9 @@ void explain_parameters(const Plan& plan, Terms& terms) {
   }
   terms.push_back({"parameters", formula, numbers, plan.parameter_count, "parameters", kSpec,
                    Evidence::kSource, "/model/parameters"});
+  terms.push_back({"parameter_tensors", "tensors that hold them, ties once",
+                   grouped(plan.parameter_tensors), plan.parameter_tensors, "tensors", kSpec,
+                   Evidence::kSource, "/model/parameter_tensors"});
   for (const network::ParameterTerm& part : parts) {
     terms.push_back({"parameters." + part.name, part.formula, part.substituted, part.count,
                      "parameters", kSpec, Evidence::kSource, ""});
@@ -94,18 +97,7 @@ void explain_cache(const Plan& plan, Terms& terms) {
                    "bytes", kSpec, Evidence::kSource, ""});
 }
 
-void explain_device(const Plan& plan, Terms& terms) {
-  if (!plan.job.device) return;
-  const hardware::Device& device = *plan.job.device;
-  const auto budget = hardware::memory_budget(device, plan.job.reserve);
-  terms.push_back({"fit.capacity", "as marketed, GB of memory being 2^30", device.title,
-                   budget.capacity, "bytes", device.capacity.source, device.capacity.evidence,
-                   "/fit/capacity"});
-  terms.push_back({"fit.usable", "as the driver reports", device.title, budget.usable, "bytes",
-                   device.usable.source, device.usable.evidence, "/fit/usable"});
-  terms.push_back({"fit.reserve", "kept free for the driver's context and kernels", device.title,
-                   budget.reserve.value.value_or(0), "bytes", budget.reserve.source,
-                   budget.reserve.evidence, "/fit/reserve"});
+void explain_time(const Plan& plan, Terms& terms) {
   if (!plan.time) return;
   terms.push_back({"time.bound_seconds",
                    "sum over operations of max(FLOPs / peak, bytes / bandwidth)",
@@ -113,6 +105,34 @@ void explain_device(const Plan& plan, Terms& terms) {
                                plan.time->compute_seconds, plan.time->memory_seconds),
                    plan.time->seconds, "seconds", "theoretical peaks of the device table",
                    Evidence::kAssumed, "/time/bound_seconds"});
+}
+
+std::int64_t all_passes(const PassFlops& flops) {
+  network::FlopCount total = flops.forward;
+  total += flops.backward;
+  total += flops.recompute;
+  return total.total_full();
+}
+
+void explain_semantics(const Plan& plan, Terms& terms) {
+  if (!plan.hugging_face.figures) return;
+  const SemanticsFigures& hf = *plan.hugging_face.figures;
+  const auto add = [&](const char* name, const char* formula, std::int64_t own, std::int64_t other,
+                       const char* unit) {
+    const std::string base = fmt::format("semantics_hf.{}", name);
+    const std::string path = fmt::format("/semantics_hf/{}/", name);
+    const char* source = "a walk of the same job in transformers' operations";
+    terms.push_back({base, formula, "--semantics hf, all else as here", other, unit, source,
+                     Evidence::kSource, path + "value"});
+    terms.push_back({base + ".difference", "semantics hf - this plan",
+                     fmt::format("{} - {}", grouped(other), grouped(own)), other - own, unit,
+                     source, Evidence::kSource, path + "difference"});
+  };
+  add("peak", "the steady step's peak", plan.steady.peak.bytes, hf.peak, "bytes");
+  add("A", "every storage that forward saved, once", plan.posts.activations, hf.activations,
+      "bytes");
+  add("flops", "all passes of one micro-batch, attention in full", all_passes(plan.flops), hf.flops,
+      "FLOPs");
 }
 
 }  // namespace
@@ -128,8 +148,9 @@ void explain_cost(const Plan& plan, Terms& terms) {
                      plan.rule_6nt, "FLOPs", "2 forward and 4 backward per parameter and token",
                      Evidence::kSource, "/flops/rule_6nt"});
   }
+  explain_semantics(plan, terms);
   explain_cache(plan, terms);
-  explain_device(plan, terms);
+  explain_time(plan, terms);
 }
 
 std::vector<Term> explain_terms(const Plan& plan) {
@@ -138,6 +159,8 @@ std::vector<Term> explain_terms(const Plan& plan) {
   explain_memory(plan, terms);
   explain_closed_form(plan, terms);
   explain_cost(plan, terms);
+  explain_traffic(plan, terms);
+  explain_fit(plan, terms);
   return terms;
 }
 

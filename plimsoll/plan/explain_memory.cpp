@@ -2,6 +2,7 @@
 
 #include "plimsoll/base/number_text.hpp"
 #include "plimsoll/plan/explain.hpp"
+#include "plimsoll/timeline/alive_tags.hpp"
 
 namespace plimsoll::plan {
 namespace {
@@ -85,14 +86,22 @@ void explain_step(const char* which, const StepTimeline& step, Terms& terms) {
   const std::string base = std::string("timeline.") + which;
   const std::string path = std::string("/timeline/") + which;
   std::string alive;
-  for (std::size_t i = 0; i < step.peak.alive.size(); ++i) {
-    if (step.peak.alive[i] == 0) continue;
-    alive += fmt::format("{}{} {}", alive.empty() ? "" : " + ", grouped(step.peak.alive[i]),
-                         timeline::name(static_cast<timeline::Tag>(i)));
+  for (const timeline::AliveTag& tag : timeline::alive_tags(step.peak)) {
+    alive += fmt::format("{}{} {}", alive.empty() ? "" : " + ", grouped(tag.bytes),
+                         timeline::name(tag.tag));
   }
   const std::string source = "the walk: allocations minus releases, in order";
   terms.push_back({base + ".peak", "maximum over instants of the bytes alive", alive,
                    step.peak.bytes, "bytes", source, Evidence::kSource, path + "/peak/bytes"});
+  const std::vector<timeline::AliveTag> tags = timeline::alive_tags(step.peak);
+  for (std::size_t i = 0; i < tags.size(); ++i) {
+    terms.push_back({fmt::format("{}.alive.{}", base, timeline::name(tags[i].tag)),
+                     "blocks of this tag that are alive at this step's peak",
+                     fmt::format("in {}, at {}", timeline::name(step.peak.phase.phase),
+                                 step.peak_operation.empty() ? "its begin" : step.peak_operation),
+                     tags[i].bytes, "bytes", source, Evidence::kSource,
+                     fmt::format("{}/peak/alive/{}/bytes", path, i)});
+  }
   for (std::size_t i = 0; i < step.phases.size(); ++i) {
     const timeline::PhaseFigures& phase = step.phases[i];
     const std::string name =
@@ -110,6 +119,80 @@ void explain_step(const char* which, const StepTimeline& step, Terms& terms) {
   }
 }
 
+std::string instant_text(const std::optional<Instant>& at) {
+  if (!at) return "";
+  const std::string place =
+      fmt::format("step {}, in {}", at->phase.step, timeline::name(at->phase.phase));
+  return at->operation.empty() ? place : place + ", at " + at->operation;
+}
+
+void explain_workspaces(const Memory& memory, Terms& terms) {
+  for (std::size_t i = 0; i < memory.lines.size(); ++i) {
+    const MemoryLine& line = memory.lines[i];
+    if (!line.size.bytes) continue;
+    terms.push_back({"memory." + line.name, "memory that is no tensor of the model", line.source,
+                     *line.size.bytes, "bytes", line.source, line.evidence,
+                     fmt::format("/memory/lines/{}/bytes", i)});
+  }
+}
+
+// Where and how a request failed.
+void explain_failure(const Memory& memory, Terms& terms) {
+  if (!memory.out_of_memory) return;
+  const OutOfMemoryText& failed = *memory.out_of_memory;
+  const auto add = [&](const char* name, const char* formula, std::int64_t bytes) {
+    terms.push_back({std::string("memory.out_of_memory.") + name, formula, instant_text(failed.at),
+                     bytes, "bytes", "rules of PyTorch's caching allocator", Evidence::kSource,
+                     std::string("/memory/out_of_memory/") + name});
+  };
+  add("request", "the first request that no segment and no free memory can serve", failed.request);
+  add("allocated", "bytes in blocks at that instant", failed.allocated);
+  add("reserved", "bytes in segments at that instant, free ones given back", failed.reserved);
+}
+
+void explain_allocators(const Plan& plan, Terms& terms) {
+  const Memory& memory = plan.memory;
+  terms.push_back({"memory.requested", "the steady step's peak, before any allocator rounds",
+                   grouped(plan.steady.peak.bytes), plan.steady.peak.bytes, "bytes",
+                   "the walk: allocations minus releases, in order", Evidence::kSource,
+                   "/memory/requested"});
+  const bool cpu = plan.job.backend == Backend::kCpu;
+  const std::string rules = cpu ? "the CPU allocator hands out what is asked for"
+                                : "rules of PyTorch's caching allocator, each with its constant";
+  const auto add = [&](const char* name, const char* formula, const std::string& numbers,
+                       std::int64_t bytes) {
+    terms.push_back({std::string("memory.") + name, formula, numbers, bytes, "bytes", rules,
+                     Evidence::kSource, std::string("/memory/") + name});
+  };
+  if (memory.allocated.bytes) {
+    add("allocated", "highest sum of blocks in the steady step, workspaces of libraries included",
+        cpu ? grouped(memory.requested) : instant_text(memory.allocated_at),
+        *memory.allocated.bytes);
+  }
+  if (memory.reserved.bytes) {
+    add("reserved", "highest sum of segments in the whole run", instant_text(memory.reserved_at),
+        *memory.reserved.bytes);
+    add("unused_at_reserved_peak", "reserved - bytes in blocks at that instant",
+        instant_text(memory.reserved_at), memory.unused_at_reserved_peak);
+  }
+  if (memory.device_used.bytes) {
+    add("device_used", "reserved + context",
+        fmt::format("{} + {}", grouped(*memory.reserved.bytes),
+                    grouped(*memory.device_used.bytes - *memory.reserved.bytes)),
+        *memory.device_used.bytes);
+  }
+  explain_workspaces(memory, terms);
+  std::string assumed;
+  for (const MemoryLine& line : memory.lines) {
+    if (line.evidence != Evidence::kAssumed || !line.size.bytes) continue;
+    assumed += (assumed.empty() ? "" : " + ") + grouped(*line.size.bytes);
+  }
+  terms.push_back({"memory.assumed_bytes", "sum of the lines of memory that are only assumed",
+                   assumed, memory.assumed_bytes, "bytes", "the evidence of each line",
+                   Evidence::kAssumed, "/memory/assumed_bytes"});
+  explain_failure(memory, terms);
+}
+
 }  // namespace
 
 void explain_memory(const Plan& plan, Terms& terms) {
@@ -118,10 +201,7 @@ void explain_memory(const Plan& plan, Terms& terms) {
   explain_ledger(plan, terms);
   explain_step("first", plan.first, terms);
   explain_step("steady", plan.steady, terms);
-  terms.push_back({"memory.requested", "the steady step's peak, before any allocator rounds",
-                   grouped(plan.steady.peak.bytes), plan.steady.peak.bytes, "bytes",
-                   "the walk: allocations minus releases, in order", Evidence::kSource,
-                   "/memory/requested"});
+  explain_allocators(plan, terms);
 }
 
 }  // namespace plimsoll::plan

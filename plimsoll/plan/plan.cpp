@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plimsoll/plan/advice.hpp"
+#include "plimsoll/plan/memory_sink.hpp"
 #include "plimsoll/plan/optimizer_walk.hpp"
 
 namespace plimsoll::plan {
@@ -26,34 +27,16 @@ StepTimeline step_timeline(const timeline::PeakSink& sink, std::int32_t step,
   return result;
 }
 
-// Remembers what is alive when the steady optimizer phase begins: parameters, gradients, states. Runs
-// the model of the device's allocator beside, when there is one.
-class PostsSink final : public timeline::Sink {
+// Remembers what is alive when the steady optimizer phase begins: parameters, gradients, states.
+class PostsSink final : public MemorySink {
  public:
-  explicit PostsSink(std::int32_t steady_step) : steady_(steady_step) {}
+  PostsSink(const network::Network& network, const Job& job, std::int32_t steady_step)
+      : MemorySink(network, job), steady_(steady_step) {}
   void begin_phase(timeline::PhaseKey key) override {
-    peak.begin_phase(key);
-    if (allocator) allocator->begin_phase(key);
+    MemorySink::begin_phase(key);
     if (key.phase == Phase::kOptimizer && key.step == steady_) at_optimizer = peak.alive();
   }
-  void end_phase() override {
-    peak.end_phase();
-    if (allocator) allocator->end_phase();
-  }
-  void allocate(timeline::BlockId b, std::int64_t n, Tag t, timeline::OperationId o) override {
-    peak.allocate(b, n, t, o);
-    if (allocator) allocator->allocate(b, n, t, o);
-  }
-  void release(timeline::BlockId b, std::int64_t n, Tag t, timeline::OperationId o) override {
-    peak.release(b, n, t, o);
-    if (allocator) allocator->release(b, n, t, o);
-  }
-  void retag(timeline::BlockId b, std::int64_t n, Tag from, Tag to) override {
-    peak.retag(b, n, from, to);
-  }
 
-  timeline::PeakSink peak;
-  std::optional<allocator::AllocatorSink> allocator;
   timeline::BytesByTag at_optimizer{};
 
  private:
@@ -90,10 +73,7 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   plan.spec = spec;
   plan.job = job;
   plan.library = job.facts().library;
-  PostsSink sink(steady);
-  if (job.backend == Backend::kCuda) {
-    sink.allocator.emplace(library_blocks(network, job), reservable(job));
-  }
+  PostsSink sink(network, job, steady);
   const WalkResult result = walk(network, job, walk_options, sink);
   plan.parameter_count = network.parameter_elements();
   plan.parameter_tensors = static_cast<std::int64_t>(network.parameters.size());
@@ -112,6 +92,7 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   }
   plan.traffic = traffic_lines(network, job, result.traffic);
   plan.advice = sharding_advice(network, job, plan.steady.peak.bytes);
+  plan.hugging_face = hugging_face_of(spec, job);
   if (job.device) {
     NeedSearch search(spec);
     plan.fit = make_fit(search, job);

@@ -14,6 +14,7 @@
 #include "plimsoll/plan/job.hpp"
 #include "plimsoll/plan/ledger.hpp"
 #include "plimsoll/plan/memory.hpp"
+#include "plimsoll/plan/semantics.hpp"
 #include "plimsoll/plan/traffic.hpp"
 #include "plimsoll/plan/walk.hpp"
 #include "plimsoll/timeline/timeline.hpp"
@@ -53,6 +54,7 @@ struct Plan {
   std::optional<ClosedForm> closed_form;  // none for image networks
   std::vector<TrafficLine> traffic;       // per rank and step; none on one rank
   std::vector<std::string> advice;        // about the stage, one sentence each
+  HuggingFace hugging_face;               // the same job in transformers' operations
   std::optional<Fit> fit;                 // none without a device
   std::optional<TimeBound> time;          // of a step, when the job's device has known speeds
 };

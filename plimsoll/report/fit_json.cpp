@@ -56,7 +56,7 @@ Json verdict_json(const Fit& fit, const plan::Job& job) {
   json["reserve_source"] = {{"evidence", name(reserve.evidence)}, {"source", reserve.source}};
   json["available"] = fit.need.available;
   json["needed"] = fit.need.bytes;
-  json["decided_by"] = plan::decided_by();
+  json["decided_by"] = plan::decided_by(job);
   json["verdict"] = plan::name(fit.verdict);
   json["largest_batch"] = or_null(fit.largest_batch);
   json["changes"] = changes_json(fit);

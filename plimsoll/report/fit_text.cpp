@@ -48,7 +48,7 @@ std::string verdict_section(const Fit& fit, const plan::Job& job, const TextStyl
   const auto add = [&](const char* what, std::int64_t bytes, const std::string& meaning) {
     table.row({what, grouped(bytes), human_text(bytes), meaning});
   };
-  add("needed", fit.need.bytes, std::string(plan::decided_by()));
+  add("needed", fit.need.bytes, std::string(plan::decided_by(job)));
   add("available", fit.need.available, available_text(fit));
   table.rule();
   add(fit.need.fits ? "free" : "lacking", std::abs(fit.free()), "");

@@ -7,6 +7,7 @@
 #include "plimsoll/report/job.hpp"
 #include "plimsoll/report/plan_figures.hpp"
 #include "plimsoll/report/plan_memory.hpp"
+#include "plimsoll/timeline/alive_tags.hpp"
 
 namespace plimsoll::report {
 namespace {
@@ -60,7 +61,7 @@ Json step_json(const StepTimeline& step) {
   Json phases = Json::array();
   for (const timeline::PhaseFigures& figures : step.phases) phases.push_back(phase_json(figures));
   Json alive = Json::array();
-  for (const AliveTag& tag : alive_tags(step.peak)) {
+  for (const timeline::AliveTag& tag : timeline::alive_tags(step.peak)) {
     alive.push_back({{"tag", timeline::name(tag.tag)}, {"bytes", tag.bytes}});
   }
   Json peak;
@@ -121,6 +122,17 @@ Json traffic_json(const Plan& plan) {
   return lines;
 }
 
+// What the same job has in semantics hf, and by how much that differs from this plan.
+Json semantics_json(const Plan& plan) {
+  Json json = {{"peak", nullptr}, {"A", nullptr}, {"flops", nullptr}};
+  for (const SemanticsLine& line : semantics_lines(plan)) {
+    json[std::string(line.name)] = {{"value", line.other}, {"difference", line.difference()}};
+  }
+  const bool known = plan.hugging_face.figures.has_value();
+  json["reason"] = known ? Json(nullptr) : Json(plan.hugging_face.reason);
+  return json;
+}
+
 Json time_json(const Plan& plan) {
   Json json;
   json["bound_seconds"] = plan.time ? Json(plan.time->seconds) : Json(nullptr);
@@ -148,6 +160,7 @@ Json plan_json(const Plan& plan) {
   json["memory"] = memory_json(plan);
   json["closed_form"] = closed_form_json(plan);
   json["flops"] = flops_json(plan);
+  json["semantics_hf"] = semantics_json(plan);
   json["traffic"] = traffic_json(plan);
   json["advice"] = plan.advice;
   json["time"] = time_json(plan);

@@ -11,6 +11,7 @@
 #include "plimsoll/report/job.hpp"
 #include "plimsoll/report/plan_figures.hpp"
 #include "plimsoll/report/plan_memory.hpp"
+#include "plimsoll/timeline/alive_tags.hpp"
 
 namespace plimsoll::report {
 namespace {
@@ -66,7 +67,7 @@ std::string peak_place(const StepTimeline& step) {
 
 std::string peak_section(const StepTimeline& step, const char* which, const TextStyle& style) {
   Table table({{"", Align::kLeft}, {""}, {""}, {""}});
-  for (const AliveTag& alive : alive_tags(step.peak)) {
+  for (const timeline::AliveTag& alive : timeline::alive_tags(step.peak)) {
     table.row({std::string(timeline::name(alive.tag)), bytes_text(alive.bytes),
                human_text(alive.bytes), share_text(alive.bytes, step.peak.bytes)});
   }
@@ -193,6 +194,33 @@ std::string flops_section(const Plan& plan, const TextStyle& style) {
   return heading("FLOPs", " of one micro-batch", style) + table.text(style) + time_line(plan);
 }
 
+// "1,024 more, 12.5 %".
+std::string difference_text(const SemanticsLine& line) {
+  if (line.difference() == 0) return "the same";
+  const double percent =
+      100.0 * static_cast<double>(std::abs(line.difference())) / static_cast<double>(line.own);
+  const char* which = line.difference() > 0 ? "more" : "less";
+  return fmt::format("{} {}, {:.1f} %", grouped(std::abs(line.difference())), which, percent);
+}
+
+std::string semantics_section(const Plan& plan, const TextStyle& style) {
+  if (plan.job.semantics == network::Semantics::kHuggingFace) return "";
+  const std::string_view facts = " as transformers writes it (--semantics hf): ";
+  const std::string_view title = "The same job";
+  if (!plan.hugging_face.figures) {
+    const std::string why = fmt::format("{}unknown, {}", facts, plan.hugging_face.reason);
+    return bold(title, style) + wrapped(why, title.size(), 2, style.width) + "\n";
+  }
+  Table table({{"", Align::kLeft}, {""}, {""}, {""}, {"", Align::kWrap}});
+  for (const SemanticsLine& line : semantics_lines(plan)) {
+    const bool flops = line.name == "flops";
+    table.row({flops ? "FLOPs" : std::string(line.name), grouped(line.other),
+               flops ? human(Flops{line.other}) : human_text(line.other), difference_text(line),
+               std::string(line.meaning)});
+  }
+  return heading(title, fmt::format("{}against this plan", facts), style) + table.text(style);
+}
+
 std::string error_text(double error) {
   return fmt::format("{:.1f} % {}", std::abs(100 * error), error < 0 ? "below" : "above");
 }
@@ -284,6 +312,7 @@ std::string plan_text(const Plan& plan, ShownStep shown, const TextStyle& style)
       traffic_section(plan, style),
       advice_section(plan, style),
       flops_section(plan, style),
+      semantics_section(plan, style),
       closed_form_section(plan, style),
       evidence_section(plan, style),
       assumption_lines(plan.spec, plan.job, style)};

@@ -128,6 +128,32 @@ TEST_CASE("text and JSON of a plan have the same figures") {
   }
 }
 
+TEST_CASE("a plan says by how much the same job in hf differs, or why nobody knows") {
+  const Arguments job = {"llama-3.2-1b", "--seq", "256", "--batch", "2"};
+  const json own = output_of(with({"plan"}, job));
+  const json hf = output_of(with({"plan", "--semantics", "hf"}, job));
+  const json& compared = own["semantics_hf"];
+  const auto value = [&](const char* name) { return compared[name]["value"].get<std::int64_t>(); };
+  CHECK(value("peak") == hf["timeline"]["steady"]["peak"]["bytes"]);
+  CHECK(value("A") == hf["posts"]["A"]);
+  CHECK(value("flops") == hf["flops"]["forward"]["full"].get<std::int64_t>() +
+                              hf["flops"]["backward"]["full"].get<std::int64_t>());
+  CHECK(value("A") - own["posts"]["A"].get<std::int64_t>() == compared["A"]["difference"]);
+  CHECK(compared["A"]["difference"] > 0);
+  CHECK(compared["reason"].is_null());
+  const std::string text = test::call(with({"plan"}, job)).out;
+  for (const char* name : {"peak", "A", "flops"}) {
+    CHECK(shows(text, value(name)));
+    const std::int64_t difference = compared[name]["difference"];
+    if (difference > 0) CHECK(text.find(grouped(difference) + " more") != std::string::npos);
+  }
+  for (const json& unknown : {hf["semantics_hf"], output_of({"plan", "cnn:"})["semantics_hf"],
+                              output_of({"plan", kMiniGpt})["semantics_hf"]}) {
+    CHECK(unknown["reason"].is_string());
+    for (const char* name : {"peak", "A", "flops"}) CHECK(unknown[name].is_null());
+  }
+}
+
 TEST_CASE("a device chooses cuda and mixed, and its memory stands in the plan") {
   const json plan = output_of({"plan", kMiniGpt, "--device", "A100-80G"});
   CHECK(plan["job"]["device"] == "a100-80g");

@@ -17,7 +17,7 @@ plan::NeedOf law(std::int64_t available, std::int64_t (*bytes)(std::int64_t), in
   return [=, &asked](std::int64_t value) -> std::optional<plan::Need> {
     ++asked;
     plan::Need need;
-    need.bytes = bytes(value);
+    need.bytes = need.requested = bytes(value);
     need.available = available;
     need.fits = need.bytes <= available;
     return need;
