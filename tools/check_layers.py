@@ -49,7 +49,7 @@ FORBIDDEN_IN_FOLDER = {
 # Library headers by prefix, and the path prefixes that may include them.
 LIBRARIES = (
     (("torch/", "ATen/", "c10/"), ("plimsoll/engine/torch.hpp", "plimsoll/engine/library/",
-                                  "plimsoll/engine/dry/")),
+                                  "plimsoll/engine/dry/", "plimsoll/engine/nccl/")),
     (("nlohmann/",), ("plimsoll/formats/", "plimsoll/report/", "plimsoll/cli/")),
     (("CLI/",), ("plimsoll/cli/",)),
     (("mpi.h",), ("plimsoll/comm/",)),

@@ -1,7 +1,4 @@
 // The tables of docs/zero.md are what the program prints and the formulas give.
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -13,6 +10,7 @@
 #include "plimsoll/plan/traffic.hpp"
 
 #include "tests/cli/call.hpp"
+#include "tests/document_table.hpp"
 
 namespace plimsoll {
 namespace {
@@ -94,30 +92,13 @@ std::string paper_table() {
          paper_row("megatron", "7 B, `megatron`: 2 + 4 + 12", 7e9, 8);
 }
 
-// The document with the table behind a marker replaced.
-std::string with_table(const std::string& document, const std::string& name,
-                       const std::string& table) {
-  const std::string marker = "<!-- table: " + name + " -->\n";
-  const std::size_t begin = document.find(marker);
-  REQUIRE(begin != std::string::npos);
-  const std::size_t start = begin + marker.size();
-  std::size_t end = start;
-  while (end < document.size() && document[end] == '|') end = document.find('\n', end) + 1;
-  return document.substr(0, start) + table + document.substr(end);
-}
-
 }  // namespace
 
 TEST_CASE("docs/zero.md: both tables of traffic and the figures on paper are the program's") {
-  std::ifstream file(kDocument);
-  const std::string document((std::istreambuf_iterator<char>(file)), {});
-  std::string now = with_table(document, "traffic", traffic_table());
-  now = with_table(now, "paper", paper_table());
-  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(kDocument) << now;
-    return;
-  }
-  CHECK(now == document);
+  std::string now = test::read_document(kDocument);
+  now = test::with_table(now, "traffic", traffic_table());
+  now = test::with_table(now, "paper", paper_table());
+  CHECK(test::is_up_to_date(kDocument, now));
 }
 
 }  // namespace plimsoll
