@@ -84,4 +84,7 @@ void require_world_refuses(Communicator& world, const std::function<void(Communi
                            std::initializer_list<const char*> parts,
                            comm::Milliseconds timeout = comm::Milliseconds(8'000));
 
+// A sharded step in which rank 1 is killed in "forward", "backward" or "step".
+int killed_step(Communicator& world, const std::string& place);
+
 }  // namespace plimsoll::tests

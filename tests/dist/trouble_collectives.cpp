@@ -1,4 +1,5 @@
 // Ranks that do different things, and ranks that fail: named on every rank within the deadline.
+#include <csignal>
 #include <stdexcept>
 #include <thread>
 
@@ -173,6 +174,14 @@ void empty_collectives(Communicator& world) {
 }
 
 }  // namespace
+
+int killed_step(Communicator& world, const std::string& place) {
+  const Place where = place == "forward"    ? Place::kForward
+                      : place == "backward" ? Place::kBackward
+                                            : Place::kStep;
+  step_with(world, 3, where, [] { std::raise(SIGKILL); });
+  return 0;
+}
 
 std::vector<Trouble> collective_troubles() {
   return {

@@ -1,5 +1,6 @@
 // The troubles of trouble.hpp on R ranks:
-//   trouble_ranks R [PART]     exit 0 when every case (whose name contains PART) is right or refused
+//   trouble_ranks R [PART]       exit 0 when every case (whose name contains PART) is right or refused
+//   trouble_ranks R kill PLACE   rank 1 dies in forward, backward or step (kill_test.cpp)
 #include <cstdlib>
 #include <stdexcept>
 
@@ -52,6 +53,10 @@ int run_all(Communicator& world, const std::string& part) {
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   const std::string part = argc > 2 ? argv[2] : "";
+  if (part == "kill" && argc > 3) {
+    return plimsoll::launch(
+        argc, argv, ranks, [&](Communicator& world) { return tests::killed_step(world, argv[3]); });
+  }
   return plimsoll::launch(argc, argv, ranks,
                           [&](Communicator& world) { return run_all(world, part); });
 }
