@@ -26,6 +26,11 @@ function(plimsoll_find_nccl)
   find_path(PLIMSOLL_CUDA_CRT_HEADERS crt/host_defines.h
     PATHS ${toolkit_headers} "${site}/nvidia/cuda_nvcc/include"
       "${site}/triton/backends/nvidia/include" NO_DEFAULT_PATH)
+  # What cuda_fp16.h includes of libcu++; in the package nvidia-cuda-cccl, which torch does not ask for.
+  set(toolkit_cccl ${toolkit_headers})
+  list(TRANSFORM toolkit_cccl APPEND "/cccl")
+  find_path(PLIMSOLL_CUDA_CCCL_HEADERS nv/target PATHS ${toolkit_cccl} ${toolkit_headers}
+    NO_DEFAULT_PATH)
   set(libraries "")
   foreach(toolkit IN LISTS toolkits)
     file(GLOB found "${toolkit}/lib/libcudart.so*" "${toolkit}/lib64/libcudart.so*")
@@ -37,10 +42,14 @@ function(plimsoll_find_nccl)
   else()
     list(APPEND missing "libcudart")
   endif()
-  foreach(name IN ITEMS PLIMSOLL_NCCL_HEADERS PLIMSOLL_CUDART_HEADERS PLIMSOLL_CUDA_CRT_HEADERS)
-    mark_as_advanced(${name})
-    if(NOT ${name})
-      list(APPEND missing ${name})
+  foreach(header IN ITEMS "PLIMSOLL_NCCL_HEADERS:nccl.h" "PLIMSOLL_CUDART_HEADERS:cuda_runtime_api.h"
+      "PLIMSOLL_CUDA_CRT_HEADERS:crt/host_defines.h (CUDA toolkit or triton)"
+      "PLIMSOLL_CUDA_CCCL_HEADERS:nv/target (package nvidia-cuda-cccl)")
+    string(REGEX MATCH "^([^:]+):(.+)$" matched "${header}")
+    set(file "${CMAKE_MATCH_2}")
+    mark_as_advanced(${CMAKE_MATCH_1})
+    if(NOT ${CMAKE_MATCH_1})
+      list(APPEND missing "${file}")
     endif()
   endforeach()
   list(JOIN missing ", " missing)
@@ -58,7 +67,7 @@ if(PLIMSOLL_NCCL STREQUAL "AUTO" OR PLIMSOLL_NCCL STREQUAL "ON")
     add_library(plimsoll::nccl INTERFACE IMPORTED GLOBAL)
     set_target_properties(plimsoll::nccl PROPERTIES
       INTERFACE_INCLUDE_DIRECTORIES
-        "${PLIMSOLL_NCCL_HEADERS};${PLIMSOLL_CUDART_HEADERS};${PLIMSOLL_CUDA_CRT_HEADERS}"
+        "${PLIMSOLL_NCCL_HEADERS};${PLIMSOLL_CUDART_HEADERS};${PLIMSOLL_CUDA_CRT_HEADERS};${PLIMSOLL_CUDA_CCCL_HEADERS}"
       INTERFACE_COMPILE_DEFINITIONS USE_C10D_NCCL
       INTERFACE_LINK_LIBRARIES "${PLIMSOLL_CUDART}"
       INTERFACE_LINK_OPTIONS "LINKER:-rpath,${plimsoll_cudart_folder}")
