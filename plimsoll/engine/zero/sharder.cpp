@@ -91,7 +91,9 @@ void Sharder::watch_gradients() {
 void Sharder::enter_pass() {
   if (schedule_.in_backward()) return;
   pass_ = running_pass();
-  if (pass_begins_) pass_begins_();
+  if (!pass_begins_) return;
+  pass_begins_();
+  carry_out(schedule_.backward_begins(root()));  // whatever came first, the root may be read
 }
 
 void Sharder::sum_locally(std::size_t p) {
