@@ -189,8 +189,10 @@ void partial_backwards(Communicator& world) {
     ShardedModule sharded(model, world, at_stage(stage));
     const auto tiled = [](const TinyBlock& block) {
       return [block](const at::Tensor& x) {
-        const auto body = [block](const at::Tensor& tile) mutable { return block->forward(tile); };
-        return Tiled::apply(x, block->scale, Tiled::Body(body));
+        const Tiled::Body body = [inner = block](const at::Tensor& tile) mutable {
+          return inner->forward(tile);
+        };
+        return Tiled::apply(x, block->scale, body);
       };
     };
     for (std::size_t i = 0; i < model->blocks.size(); ++i) {

@@ -125,7 +125,7 @@ void overlap(Communicator& world) {
 
 void unit_sizes(Communicator& world) {
   for (int stage = 0; stage <= 3; ++stage) {
-    for (std::size_t wrapped : {0, 1, 3}) {
+    for (std::size_t wrapped : std::initializer_list<std::size_t>{0, 1, 3}) {
       ShardedTiny whole(world, at_stage(stage));
       TinyModel model((TinyShape()));
       set_values(*model);
