@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <stdexcept>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -20,26 +21,32 @@ inline std::string with_table(const std::string& document, const std::string& na
                               const std::string& table) {
   const std::string marker = "<!-- table: " + name + " -->\n";
   const std::size_t begin = document.find(marker);
-  REQUIRE_MESSAGE(begin != std::string::npos, marker);
+  if (begin == std::string::npos) throw std::runtime_error("no marker " + marker);
   const std::size_t start = begin + marker.size();
   std::size_t end = start;
   while (end < document.size() && document[end] == '|') end = document.find('\n', end) + 1;
   return document.substr(0, start) + table + document.substr(end);
 }
 
+inline std::string read_document(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("no document " + path);
+  return std::string((std::istreambuf_iterator<char>(file)), {});
+}
+
+// With UPDATE_GOLDEN in the environment the document becomes `now`; true when it is `now`.
+inline bool is_up_to_date(const std::string& path, const std::string& now) {
+  const bool same = read_document(path) == now;
+  if (std::getenv("UPDATE_GOLDEN") != nullptr && !same) std::ofstream(path) << now;
+  return same || std::getenv("UPDATE_GOLDEN") != nullptr;
+}
+
 // Checks the tables of a document by name, or rewrites them.
 inline void check_tables(const std::string& path,
                          const std::map<std::string, std::string>& tables) {
-  std::ifstream file(path);
-  REQUIRE_MESSAGE(file.good(), path);
-  const std::string document((std::istreambuf_iterator<char>(file)), {});
-  std::string now = document;
+  std::string now = read_document(path);
   for (const auto& [name, table] : tables) now = with_table(now, name, table);
-  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << now;
-    return;
-  }
-  CHECK(now == document);
+  CHECK_MESSAGE(is_up_to_date(path, now), path);
 }
 
 // Figures that a text prints beside ours, row by row; each must be equal.

@@ -50,7 +50,7 @@ FORBIDDEN_IN_FOLDER = {
 # Library headers by prefix, and the path prefixes that may include them.
 LIBRARIES = (
     (("torch/", "ATen/", "c10/"), ("plimsoll/engine/torch.hpp", "plimsoll/engine/library/",
-                                  "plimsoll/engine/dry/")),
+                                  "plimsoll/engine/dry/", "plimsoll/engine/nccl/")),
     (("nlohmann/",), ("plimsoll/formats/", "plimsoll/checkpoint/", "plimsoll/report/",
                       "plimsoll/cli/")),
     (("xxhash.h",), ("plimsoll/checkpoint/checksum.cpp",)),

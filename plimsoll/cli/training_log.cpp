@@ -10,6 +10,7 @@
 
 #include "plimsoll/base/number_text.hpp"
 #include "plimsoll/base/table.hpp"
+#include "plimsoll/engine/run/difference_cause.hpp"
 #include "plimsoll/plan/cost.hpp"
 
 namespace plimsoll::cli {
@@ -99,6 +100,14 @@ std::string TrainingLog::line(const engine::StepMetrics& metrics) const {
                      human(Bytes{metrics.peak_bytes}), duration(left));
 }
 
+// The fast kernels of 16-bit products stay on: training is not slowed down for equal figures.
+std::string TrainingLog::peak_difference() const {
+  const std::string cause =
+      engine::difference_cause(training_.job, engine::library_state(), /*transient=*/true);
+  return fmt::format("{:+} bytes: {}", highest_peak_ - calculated_peak_,
+                     cause.empty() ? "a difference that plimsoll cannot explain" : cause);
+}
+
 std::string TrainingLog::summary(const TextStyle& style) const {
   const plan::Job& job = training_.job;
   const double total = static_cast<double>(training_.steps * tokens_per_step(job));
@@ -117,6 +126,7 @@ std::string TrainingLog::summary(const TextStyle& style) const {
   }
   table.row({"peak of a rank", fmt::format("{} bytes measured, {} calculated",
                                            grouped(highest_peak_), grouped(calculated_peak_))});
+  if (highest_peak_ != calculated_peak_) table.row({"", peak_difference()});
   table.row({"metrics", MetricsFile::path_in(training_.out)});
   return fmt::format("{}: {} steps of {} tokens, ranks {}, stage {}\n", training_.spec.title,
                      training_.steps, grouped(tokens_per_step(job)), job.ranks,

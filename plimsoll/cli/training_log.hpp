@@ -30,6 +30,7 @@ class TrainingLog final : public engine::TrainingObserver {
  private:
   std::string line(const engine::StepMetrics& metrics) const;
   bool shown(std::int64_t step) const;
+  std::string peak_difference() const;
   double seconds() const;
   // Share of the device's peak that the model's FLOPs reach; none without a device or its figure.
   std::optional<double> utilisation(double tokens_per_second) const;
