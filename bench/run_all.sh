@@ -2,7 +2,8 @@
 # Runs all benchmarks and prints their tables on stdout; progress goes to stderr.
 #
 #   bench/run_all.sh           about ten minutes
-#   bench/run_all.sh --long    also 3,000 random jobs: planner against libtorch, event by event
+#   bench/run_all.sh --long    also 3,000 random jobs: planner against libtorch, event by event, and 500
+#                              kills of a training run
 #
 # A figure that misses its goal prints OVER and is no failure. Exit 1 when something fails to run.
 #
@@ -49,6 +50,7 @@ part planner "$build/bin/planner_bench"
 part comm "$build/bin/comm_bench" 2
 part comm-4 "$build/bin/comm_bench" 4
 part dry-run "$build/bin/dry_bench"
+part checkpoints "$build/bin/checkpoint_bench"
 part optimizer "$build/bin/train_bench" optimizer
 part meter "$build/bin/train_bench" meter
 part training-10M "$build/bin/train_bench" small
@@ -56,6 +58,7 @@ part training-124M "$build/bin/train_bench" large
 if [ $long = yes ]; then
     cd "$root"
     part random-jobs env PLIMSOLL_JOBS=3000 "$build/bin/test_differential"
+    part torture "$build/bin/torture" --kills 500
 fi
 
 [ -z "$failed" ] || {
