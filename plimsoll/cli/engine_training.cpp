@@ -41,6 +41,7 @@ engine::Decay decay_of(Schedule schedule) {
 
 engine::TrainingOptions options_of(const Training& training) {
   engine::TrainingOptions options;
+  options.model = training.model;
   options.learning_rate = {training.learning_rate, decay_of(training.schedule), training.warm_up,
                            training.steps};
   options.clip = training.clip;

@@ -171,6 +171,7 @@ Result<Output> run(const Given& words, const TextStyle& style) {
     return fail("--backend", "training on a CUDA device is not in this version, expected cpu");
   }
   training.spec = *std::move(spec);
+  training.model = training.spec.title;
   training.job = *std::move(job);
   const auto& assumed = reader.assumptions();
   training.job.assumptions.insert(training.job.assumptions.end(), assumed.begin(), assumed.end());

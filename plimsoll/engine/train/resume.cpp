@@ -135,11 +135,10 @@ std::string summary(const checkpoint::Manifest& manifest, const RunState& now) {
 
 }  // namespace
 
-RunState run_state(const network::NetworkSpec& spec, const plan::Job& job,
-                   const TrainingOptions& options, const TokenFile& file, std::int64_t cursor,
-                   std::int64_t optimizer_steps) {
+RunState run_state(const plan::Job& job, const TrainingOptions& options, const TokenFile& file,
+                   std::int64_t cursor, std::int64_t optimizer_steps) {
   RunState run;
-  run.model = spec.title;
+  run.model = options.model;
   run.optimizer_steps = optimizer_steps;
   const LearningRate& rate = options.learning_rate;
   run.schedule = {{"lr", text(rate.peak)},

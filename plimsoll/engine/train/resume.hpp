@@ -19,9 +19,9 @@
 namespace plimsoll::engine {
 
 // Of this run, when it has taken `cursor` rows.
-checkpoint::RunState run_state(const network::NetworkSpec& spec, const plan::Job& job,
-                               const TrainingOptions& options, const TokenFile& file,
-                               std::int64_t cursor, std::int64_t optimizer_steps);
+checkpoint::RunState run_state(const plan::Job& job, const TrainingOptions& options,
+                               const TokenFile& file, std::int64_t cursor,
+                               std::int64_t optimizer_steps);
 
 struct Resumed {
   std::int64_t step = 0;          // steps that were made; 0: the run begins anew

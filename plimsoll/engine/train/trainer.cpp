@@ -66,8 +66,7 @@ class Loop {
  public:
   Loop(const network::NetworkSpec& spec, const plan::Job& job, const TrainingOptions& options,
        const TokenFile& file, comm::Communicator& world)
-      : spec_(spec),
-        job_(job),
+      : job_(job),
         options_(options),
         file_(file),
         world_(world),
@@ -169,7 +168,7 @@ class Loop {
   }
 
   checkpoint::RunState state() {
-    return run_state(spec_, job_, options_, file_, cursor_, runner_.shards()->optimizer().steps());
+    return run_state(job_, options_, file_, cursor_, runner_.shards()->optimizer().steps());
   }
 
   void fill_training(int micro_batch) {
@@ -230,7 +229,6 @@ class Loop {
     throw TrainingFailed(cause, ExitCode::kCheckFailed);
   }
 
-  const network::NetworkSpec& spec_;
   const plan::Job& job_;
   const TrainingOptions& options_;
   const TokenFile& file_;

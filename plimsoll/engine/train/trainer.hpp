@@ -20,6 +20,7 @@
 namespace plimsoll::engine {
 
 struct TrainingOptions {
+  std::string model;                // as checkpoints keep it: formats::describe_model()
   LearningRate learning_rate;       // its `steps` are those of the run
   double clip = 0;                  // largest norm of the mean gradient; 0: no clipping
   std::uint64_t seed = 0;           // of parameters, rows and dropout
