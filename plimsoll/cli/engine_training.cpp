@@ -142,16 +142,6 @@ class Silent final : public engine::TrainingObserver {
   void told(const std::string&) override {}
 };
 
-// All ranks leave together; the world's error is that of the rank whose fault it is.
-void end_world(comm::Communicator& world, const comm::Cause& cause) {
-  if (world.rank() == cause.rank) return world.fail(cause);
-  try {
-    world.barrier({"the end", cause.step}).wait();
-  } catch (const comm::CommError&) {
-    // What the barrier waits for: the rank has told its error.
-  }
-}
-
 // What this process, launcher or rank, has to show.
 class Run {
  public:
@@ -168,7 +158,7 @@ class Run {
       return 0;
     } catch (const engine::TrainingFailed& error) {
       if (world.size() > 1) {
-        end_world(world, error.cause());
+        engine::end_world(world, error.cause());
       } else {
         const std::string& text = error.cause().text;
         fmt::print(stderr, "{}\n", text.starts_with('[') ? text : error.what());

@@ -267,7 +267,7 @@ TEST_CASE("what cannot be gone on from is refused, and says why") {
   refused("run", {}, "expected a folder without", 2);
   refused("run", {"--resume", "--seed", "3"}, "seed=3, expected 0 as in the checkpoint", 2);
   refused("run", {"--resume", "--optimizer", "lion"}, "expected adamw as in the checkpoint", 2);
-  refused("run", {"--resume", "--precision", "mixed"}, "expected [257, 10]", 2);
+  refused("run", {"--resume", "--precision", "bf16"}, "expected [257, 10]", 2);
   refused("run", {"--every", "0"}, "[--every] \"0\", expected steps", 2);
   refused("run", {"--every", "5x"}, "[--every] \"5x\", expected steps", 2);
   refused("run", {"--keep", "0"}, "[--keep]", 2);

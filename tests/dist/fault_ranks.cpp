@@ -158,7 +158,7 @@ int run(comm::Communicator& world, const comm::Fault& fault, const std::string& 
     throw;
   } catch (const engine::TrainingFailed& error) {
     tell(world.rank(), "TrainingFailed", error.cause(), timed.last_call());
-    if (world.rank() == error.cause().rank) world.fail(error.cause());
+    engine::end_world(world, error.cause());
     return static_cast<int>(error.code());
   }
   say(fmt::format("rank={} finished", world.rank()));

@@ -151,6 +151,7 @@ Result<void> check_tensors(const checkpoint::Manifest& manifest, const zero::Sha
 Result<void> read_state(checkpoint::Reader& reader, zero::Sharder& sharder) {
   Result<void> result;
   for (const zero::OwnedPiece& piece : sharder.held()) {
+    if (piece.in_parameter.empty()) continue;
     const std::string& name = sharder.parameters()[piece.parameter].name;
     each_state(piece, [&](StateKind kind, const at::Tensor& data) {
       if (result) result = reader.read(name, kind, piece.in_parameter, bytes_of(data));

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <stdexcept>
-#include <string>
 
 #include "plimsoll/base/error.hpp"
-#include "plimsoll/comm/error.hpp"
+#include "plimsoll/comm/communicator.hpp"
 
 namespace plimsoll::engine {
 
@@ -21,5 +20,9 @@ class TrainingFailed final : public std::runtime_error {
   comm::Cause cause_;
   ExitCode code_;
 };
+
+// What a rank does that has caught one: all leave together, and the world's error is that of the rank whose
+// fault it is.
+void end_world(comm::Communicator& world, const comm::Cause& cause);
 
 }  // namespace plimsoll::engine

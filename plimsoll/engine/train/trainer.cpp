@@ -88,7 +88,10 @@ class Loop {
     if (saves() && options_.save.resume) {
       resumed = engine::resume(state(), options_, *runner_.shards());
     }
-    if (saves() && world_.rank() == 0) expect(checkpoint::clear_ended(options_.save.folder));
+    const bool ended = resumed.step >= options_.learning_rate.steps;
+    if (saves() && world_.rank() == 0 && !ended) {
+      expect(checkpoint::clear_ended(options_.save.folder));
+    }
     cursor_ = resumed.cursor;
     for (const std::string& line : resumed.told) observer.told(line);
     observer.resumed(resumed.step);
