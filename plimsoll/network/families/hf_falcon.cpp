@@ -16,11 +16,6 @@ ValueId falcon_linear(Context& c, ValueId x, const Affine& w) {
   return w.bias == kNoValue ? y : c.g.add(y, w.bias);
 }
 
-ValueId dropout_add(Context& c, ValueId x, ValueId residual) {
-  PythonFrame frame(c);
-  return c.g.add(residual, c.dropout(x));
-}
-
 ValueId picked(Context& c, ValueId x, std::int64_t index) {
   Attributes attributes;
   attributes.dim = 2;
