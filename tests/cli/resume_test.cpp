@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-const std::string kModel = "minigpt:d=10,L=2,V=257,s=8,heads=2";
+const std::string kOddModel = "minigpt:d=10,L=2,V=257,s=8,heads=2";
 
 class Runs {
  public:
@@ -38,7 +38,7 @@ class Runs {
   std::string out(const std::string& name) const { return folder_.path() + "/" + name; }
 
   Words words(const std::string& name, const Words& more) const {
-    Words words = {"train", kModel, "--data", text_, "--lr", "1e-2", "--out", out(name)};
+    Words words = {"train", kOddModel, "--data", text_, "--lr", "1e-2", "--out", out(name)};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }

@@ -16,7 +16,7 @@
 namespace plimsoll::engine {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::infinity();
+constexpr double kFinite = std::numeric_limits<double>::infinity();  // nothing was found
 
 std::vector<double> from_all(comm::Communicator& world, double own, std::int64_t step) {
   std::vector<double> all(static_cast<std::size_t>(world.size()));
@@ -31,7 +31,7 @@ std::vector<double> from_all(comm::Communicator& world, double own, std::int64_t
 double first_in_forward(Runner& runner, const plan::Job& job,
                         const std::function<void(int)>& fill) {
   const auto operations = static_cast<double>(runner.network().operations.size());
-  double first = kNone;
+  double first = kFinite;
   for (int m = 0; m < job.accumulate; ++m) {
     const std::optional<std::size_t> found = runner.first_not_finite([&] { fill(m); });
     if (found) first = std::min(first, m * operations + static_cast<double>(*found));
@@ -90,7 +90,7 @@ comm::Cause first_not_finite(Runner& runner, const plan::Job& job, comm::Communi
   const std::vector<double> forward =
       from_all(world, first_in_forward(runner, job, fill), failed.step);
   const auto first = std::min_element(forward.begin(), forward.end());
-  if (*first == kNone) {
+  if (*first == kFinite) {
     cause.rank = first_rank(failed.losses);
     blame_backward(world, sharder, cause);
   } else {

@@ -82,7 +82,7 @@ void list_changes(const Fields& saved, const Fields& now, std::vector<std::strin
   }
 }
 
-constexpr std::int64_t kNone = -1;
+constexpr std::int64_t kNoCheckpoint = -1;
 
 // On rank 0: the step of the newest valid checkpoint, or none.
 std::int64_t choose(const std::string& folder, std::vector<std::string>& told) {
@@ -101,12 +101,12 @@ std::int64_t choose(const std::string& folder, std::vector<std::string>& told) {
         fmt::format("[--resume] no valid checkpoint in {}; {}", folder, fmt::join(told, "; ")));
   }
   told.push_back(fmt::format("no checkpoint in {}: begins at step 1", folder));
-  return kNone;
+  return kNoCheckpoint;
 }
 
 std::int64_t chosen_by_rank_0(comm::Communicator& world, const std::string& folder,
                               std::vector<std::string>& told) {
-  std::int64_t step = kNone;
+  std::int64_t step = kNoCheckpoint;
   if (world.rank() == 0) step = choose(folder, told);
   world.broadcast(comm::view(std::span<std::int64_t>(&step, 1)), 0, {"resume"}).wait();
   return step;
@@ -169,7 +169,7 @@ Resumed resume(const RunState& now, const TrainingOptions& options, zero::Networ
   comm::Communicator& world = sharder.world();
   const std::string& folder = options.save.folder;
   const std::int64_t step = chosen_by_rank_0(world, folder, resumed.told);
-  if (step == kNone) return resumed;
+  if (step == kNoCheckpoint) return resumed;
   auto reader = expect(checkpoint::Reader::open(
       (std::filesystem::path(folder) / checkpoint::step_name(step)).string()));
   const checkpoint::Manifest& manifest = reader.manifest();

@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kSameSignal = 300'000'000;  // ns
 
 // When the first signal came, ns of the monotonic clock; 0: none.
-std::atomic<std::int64_t> first{0};
+std::atomic<std::int64_t> first_signal{0};
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
 // Only calls that are safe in a handler.
@@ -20,7 +20,7 @@ void note(int signal) {
   clock_gettime(CLOCK_MONOTONIC, &time);
   const std::int64_t now = time.tv_sec * 1'000'000'000 + time.tv_nsec;
   std::int64_t before = 0;
-  if (first.compare_exchange_strong(before, now) || now - before < kSameSignal) return;
+  if (first_signal.compare_exchange_strong(before, now) || now - before < kSameSignal) return;
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
@@ -36,12 +36,12 @@ void handle(void (*handler)(int)) {
 }  // namespace
 
 StopRequest::StopRequest() {
-  first.store(0);
+  first_signal.store(0);
   handle(note);
 }
 
 StopRequest::~StopRequest() { handle(SIG_DFL); }
 
-bool StopRequest::made() const { return first.load() != 0; }
+bool StopRequest::made() const { return first_signal.load() != 0; }
 
 }  // namespace plimsoll::engine
