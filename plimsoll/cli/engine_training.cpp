@@ -77,11 +77,9 @@ std::optional<std::string> misfit(const Training& training, const plan::Plan& pl
   return std::nullopt;
 }
 
-namespace fs = std::filesystem;
-
 // The folder of the run: one to go on from, or one that holds no other run.
 Result<void> prepare_folder(const Training& training) {
-  if (training.resume && !fs::is_directory(training.out)) {
+  if (training.resume && !std::filesystem::is_directory(training.out)) {
     return fail("--resume",
                 fmt::format("--out {} is not there, expected the folder of a run", training.out));
   }
@@ -97,7 +95,7 @@ Result<void> prepare_folder(const Training& training) {
                   "--resume to go on, another folder, or --force to remove them");
     }
     std::error_code problem;
-    fs::remove_all(entry.folder, problem);
+    std::filesystem::remove_all(entry.folder, problem);
     if (problem) {
       return fail("--out", fmt::format("{}: {}", entry.folder, problem.message()), "",
                   ExitCode::kEnvironment);
