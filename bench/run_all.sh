@@ -3,7 +3,8 @@
 #
 #   bench/run_all.sh           about ten minutes
 #   bench/run_all.sh --long    also 3,000 random jobs, planner against libtorch event by event, all
-#                              combinations of a sharded step (oracle 1), and the recorded 10M runs on ranks
+#                              combinations of a sharded step (oracle 1), the recorded 10M runs on
+#                              ranks, and 500 kills of a training run
 #
 # A figure that misses its goal prints OVER and is no failure. Exit 1 when something fails to run.
 #
@@ -57,6 +58,7 @@ else
     say "comm-mpi left out: no $mpirun (pip install mpich)"
 fi
 part dry-run "$build/bin/dry_bench"
+part checkpoints "$build/bin/checkpoint_bench"
 part optimizer "$build/bin/train_bench" optimizer
 part meter "$build/bin/train_bench" meter
 part training-10M "$build/bin/train_bench" small
@@ -74,6 +76,7 @@ if [ $long = yes ]; then
     for ranks in 2 4; do
         part "recorded-runs-$ranks" "$build/bin/joined_batch_ranks" "$ranks" large
     done
+    part torture "$build/bin/torture" --kills 500
 fi
 
 [ -z "$failed" ] || {

@@ -177,8 +177,7 @@ class WalkBackend {
   }
 
   void allocate_snapshot() {
-    const std::int64_t bytes =
-        shard::snapshot_bytes(units_of(network_, job_.ranks).layouts, job_.arithmetic());
+    const std::int64_t bytes = snapshot_bytes(network_, job_);
     snapshot_ = autograd_.empty_strided({bytes}, {1}, DType::kUInt8, Tag::kSnapshot);
   }
 
@@ -285,6 +284,10 @@ std::vector<std::string> operation_names(const Network& network) {
   }
   result.insert(result.end(), units.begin(), units.end());
   return result;
+}
+
+std::int64_t snapshot_bytes(const Network& network, const Job& job) {
+  return shard::snapshot_bytes(units_of(network, job.ranks).layouts, job.arithmetic());
 }
 
 timeline::Timeline walk_timeline(const Network& network, const Job& job, const WalkOptions& options,

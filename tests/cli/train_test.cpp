@@ -183,7 +183,9 @@ TEST_CASE("a loss that is no number ends the run and names step and rank") {
     CHECK(run.call.code == 1);
     CHECK(run.call.out.empty());
     CHECK(run.call.err.find("expected a finite number") != std::string::npos);
-    CHECK(run.call.err.find("[train] step ") != std::string::npos);
+    CHECK(run.call.err.find("; operation=") != std::string::npos);
+    CHECK(run.call.err.find(", unit=") != std::string::npos);
+    CHECK(run.call.err.find(", step=") != std::string::npos);
     CHECK(run.steps.size() < 50);
   }
 }

@@ -284,6 +284,29 @@ at::Tensor Sharder::gathered_sum(std::size_t parameter) {
   return whole.view(tensor.sizes());
 }
 
+std::vector<OwnedPiece> Sharder::held() const {
+  std::vector<OwnedPiece> pieces;
+  for (const std::unique_ptr<UnitShard>& unit : units_) {
+    for (OwnedPiece& piece : unit->held()) pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+std::vector<OwnedPiece> Sharder::share() const {
+  std::vector<OwnedPiece> pieces;
+  for (const std::unique_ptr<UnitShard>& unit : units_) {
+    for (OwnedPiece& piece : unit->share()) pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+void Sharder::adopt_held() {
+  for (UnitIndex u = 0; u < unit_count(); ++u) {
+    units_[static_cast<std::size_t>(u)]->adopt_held();
+    updated(u);
+  }
+}
+
 void Sharder::gather_everything() {
   if (settings_.stage != Stage::kParameters) return;
   for (UnitIndex u = 0; u < unit_count(); ++u) {

@@ -77,6 +77,11 @@ class Sharder {
   shard::UnitIndex unit_count() const { return static_cast<shard::UnitIndex>(units_.size()); }
   shard::UnitIndex root() const { return static_cast<shard::UnitIndex>(model_.units.root()); }
   const shard::Schedule& schedule() const { return schedule_; }
+  // --- checkpoints: see UnitShard. Between steps.
+  std::vector<OwnedPiece> held() const;
+  std::vector<OwnedPiece> share() const;
+  // After values were written into held(): brings them to everybody who reads them. Collective.
+  void adopt_held();
   // Parameters are readable between these two whatever the stage: gathers all units, for tests,
   // evaluation outside of forward, export. Collective calls.
   void gather_everything();

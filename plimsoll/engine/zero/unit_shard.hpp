@@ -65,6 +65,14 @@ class UnitShard {
   // What the optimizer updates, in ascending order; gradients are undefined while there are none. Where
   // nothing is reduced (stage 0 at R = 1) they are `accumulators`, or .grad where those are undefined.
   std::vector<OwnedPiece> owned(const std::vector<at::Tensor>& accumulators) const;
+  // What this rank holds of every parameter, frozen ones included, without gradients: all of it, or its
+  // own stretch. Frozen parameters are whole where they are not divided.
+  std::vector<OwnedPiece> held() const;
+  // The part of held() that is this rank's to save: disjoint over the ranks, together everything.
+  std::vector<OwnedPiece> share() const;
+  // After values were written into held(): masters go into what forward reads. What other ranks own
+  // follows with update().
+  void adopt_held();
   // Bytes of the sums that lie here and belong to `rank`, in ascending order. At stage 0 every rank
   // has everybody's.
   std::vector<at::Tensor> sums_of(std::int32_t rank) const;
