@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "plimsoll/base/number_text.hpp"
+#include "plimsoll/cli/adaptation_options.hpp"
 #include "plimsoll/cli/job_options.hpp"
 #include "plimsoll/cli/values.hpp"
 
@@ -93,6 +94,7 @@ class JobReader {
     read_precision();
     read_optimizer();
     read_network_choices();
+    read_adaptation();
     read_ranks();
     read_overridden_dtypes();
     read_single_values();
@@ -109,6 +111,10 @@ class JobReader {
 
   void refuse(const std::string& option, std::string what, std::string hint = {}) {
     if (!error_) error_ = Error{option, std::move(what), std::move(hint)};
+  }
+
+  void keep(const Error& error) {
+    if (!error_) error_ = error;
   }
 
   // "--batch" and "1" -> "batch 1: not given".
@@ -291,6 +297,26 @@ class JobReader {
     }
     job_.attention = find<MaybeKernel>("--attention", kAttentions).value_or(std::nullopt);
     read_dropout();
+  }
+
+  void read_adaptation() {
+    if (const std::string* text = given_.find("--lora")) {
+      auto choice = parse_lora(*text, spec_);
+      if (!choice) return keep(choice.error());
+      job_.lora = choice->lora;
+      for (std::string& line : choice->assumptions) job_.assumptions.push_back(std::move(line));
+    }
+    const std::string* text = given_.find("--freeze");
+    if (text == nullptr) return;
+    auto rules = parse_freeze(*text, spec_);
+    if (!rules) return keep(rules.error());
+    job_.freeze = *std::move(rules);
+    const bool tied = std::any_of(
+        job_.freeze.begin(), job_.freeze.end(),
+        [](const network::FreezeRule& r) { return r.kind == network::FreezeKind::kEmbeddings; });
+    if (tied && spec_.tied_head) {
+      job_.assumptions.emplace_back("freeze embeddings: the head is the same matrix, frozen too");
+    }
   }
 
   void read_dropout() {

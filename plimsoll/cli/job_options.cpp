@@ -21,6 +21,8 @@ std::vector<Option> job_options() {
        job},
       {"--checkpoint", "NAME", "recompute activations: none, block, matmuls (none)", job},
       {"--dropout", "P", "probability (0)", job},
+      {"--lora", "SPEC", "adapters, the rest frozen: rank=8,targets=q,v[,alpha=16] (none)", job},
+      {"--freeze", "LIST", "embeddings, head, layers:0-5, *.mlp.*: what does not learn (none)", job},
       {"--hold-logits", "", "the caller keeps the logits until the step ends", job},
       {"--targets", "NAME", "separate, shared: targets are the inputs (separate)", job},
       {"--semantics", "NAME", "plimsoll, hf: whose operations (plimsoll)", run},

@@ -17,7 +17,6 @@
 #include "plimsoll/cli/machine.hpp"
 #include "plimsoll/cli/values.hpp"
 #include "plimsoll/formats/model_source.hpp"
-#include "plimsoll/report/parameters.hpp"
 #include "plimsoll/study/studies.hpp"
 
 namespace plimsoll::cli {
@@ -82,9 +81,7 @@ class Studies {
 Result<report::Measurement> measure(network::NetworkSpec spec, plan::Job job,
                                     const study::Options& options, Progress& progress) {
   report::Measurement m;
-  const report::Parameters parameters = report::parameters_of(spec);
-  m.parameters = parameters.count;
-  m.parameter_tensors = parameters.tensors;
+  m.parameters = network::build_network(spec, job.build_options()).parameter_count();
   m.spec = std::move(spec);
   m.job = std::move(job);
   Studies studies(m, options, progress);

@@ -158,10 +158,11 @@ struct Share {
   double divided = 0;
 
   double bytes(double psi, std::int32_t ranks) const { return psi * (full + divided / ranks); }
-  std::string text() const {
-    if (divided == 0) return fmt::format("{} Psi", full);
-    const std::string part = fmt::format("{} Psi/R", divided);
-    return full == 0 ? part : fmt::format("{} Psi + {}", full, part);
+  // `psi`: the letter of the parameters.
+  std::string text(std::string_view psi) const {
+    if (divided == 0) return fmt::format("{} {}", full, psi);
+    const std::string part = fmt::format("{} {}/R", divided, psi);
+    return full == 0 ? part : fmt::format("{} {} + {}", full, psi, part);
   }
 };
 
@@ -178,6 +179,13 @@ Share weights_of(const Job& job) {
       return {0, master > 0 ? master : compute};
   }
   return {};
+}
+
+// Frozen weights have no masters.
+Share frozen_weights_of(const Job& job) {
+  const auto compute = static_cast<double>(network::size_of(job.recipe().compute));
+  if (job.stage == shard::Stage::kParameters) return {0, compute};
+  return {compute, 0};
 }
 
 Share gradients_of(const Job& job) {
@@ -199,18 +207,22 @@ Share states_of(const Job& job) {
 }  // namespace
 
 ClosedForm closed_form_of(const network::NetworkSpec& spec, const Job& job,
-                          std::int64_t parameter_count, const Ledger& ledger) {
-  const auto psi = static_cast<double>(parameter_count);
+                          const network::ParameterCount& parameters, const Ledger& ledger) {
+  const auto psi = static_cast<double>(parameters.trainable);
+  const auto frozen = static_cast<double>(parameters.frozen());
   const Share weights = weights_of(job);
   const Share gradients = gradients_of(job);
   const Share states = states_of(job);
   ClosedForm form;
-  form.posts = {weights.bytes(psi, job.ranks), gradients.bytes(psi, job.ranks),
-                states.bytes(psi, job.ranks), 0};
-  form.parameters = weights.text();
-  form.gradients = gradients.text();
-  form.optimizer = states.text();
-  set_activations(form, spec, job, parameter_count);
+  const Share still = frozen_weights_of(job);
+  form.posts = {weights.bytes(psi, job.ranks) + still.bytes(frozen, job.ranks),
+                gradients.bytes(psi, job.ranks), states.bytes(psi, job.ranks), 0};
+  const std::string_view letter = frozen > 0 ? "Psi_trainable" : "Psi";
+  form.parameters = weights.text(letter);
+  if (frozen > 0) form.parameters += " + " + still.text("Psi_frozen");
+  form.gradients = gradients.text(letter);
+  form.optimizer = states.text(letter);
+  set_activations(form, spec, job, parameters.all);
   const bool whole = job.checkpoint == network::Checkpoint::kNone;
   form.compared_with = whole ? "as_saved" : "distinct";
   const LedgerLine& line = whole ? ledger.as_saved : ledger.distinct;

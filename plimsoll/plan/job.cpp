@@ -4,6 +4,7 @@
 
 #include "plimsoll/network/families/hf_style.hpp"
 #include "plimsoll/network/rules/attention.hpp"
+#include "plimsoll/plan/adaptation.hpp"
 
 namespace plimsoll::plan {
 
@@ -142,6 +143,8 @@ network::BuildOptions Job::build_options() const {
   options.checkpoint = checkpoint;
   options.semantics = semantics;
   options.shared_targets = shared_targets;
+  options.lora = lora;
+  options.freeze = freeze;
   options.position_first = !token_first;
   return options;
 }
@@ -312,6 +315,7 @@ Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
   if (auto ok = validate_optimizer(job); !ok) return ok;
   if (auto ok = validate_sharding(job); !ok) return ok;
   if (auto ok = validate_hugging_face(job, spec); !ok) return ok;
+  if (auto ok = validate_adaptation(job, spec); !ok) return ok;
   if (spec.family == network::Family::kCnn && job.checkpoint != Checkpoint::kNone) {
     return fail("--checkpoint", fmt::format("checkpoint={} does not exist for cnn, expected none",
                                             network::name(job.checkpoint)));

@@ -75,6 +75,8 @@ struct Job {
   int threads = 1;
   bool hold_logits = false;
   bool shared_targets = false;
+  std::optional<network::Lora> lora;        // adapters; everything else is frozen
+  std::vector<network::FreezeRule> freeze;  // parts that do not learn
   bool token_first = false;  // order of the two embeddings of GPT style models
   // Where it should fit: null when nobody asked. Shared by the jobs of a search.
   std::shared_ptr<const hardware::Device> device;
@@ -87,6 +89,8 @@ struct Job {
   bool snapshot = false;                 // a checkpoint is being written from a copy
   std::vector<std::string> assumptions;  // "batch 1: not given", ...
 
+  // Whether some parameters do not learn.
+  bool adapts() const { return lora.has_value() || !freeze.empty(); }
   // Whether ranks have anything to exchange. World size 1 with a stage takes the same path.
   bool sharded() const { return ranks > 1 || stage != shard::Stage::kNothing; }
   shard::Arithmetic arithmetic() const;

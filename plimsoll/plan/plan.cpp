@@ -62,10 +62,7 @@ class PostsSink final : public timeline::Sink {
 
 std::int64_t step_counters(const network::Network& network, const Job& job) {
   if (!has_step_counters(job.optimizer, job.optimizer_impl)) return 0;
-  const auto learns = [](const network::Parameter& p) { return p.trainable; };
-  const auto parameters =
-      std::count_if(network.parameters.begin(), network.parameters.end(), learns);
-  return 4 * static_cast<std::int64_t>(parameters);
+  return 4 * network.parameter_count().trainable_tensors;
 }
 
 Posts make_posts(const timeline::BytesByTag& alive, const network::Network& network, const Job& job,
@@ -95,8 +92,7 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
     sink.allocator.emplace(library_blocks(network, job), reservable(job));
   }
   const WalkResult result = walk(network, job, walk_options, sink);
-  plan.parameter_count = network.parameter_elements();
-  plan.parameter_tensors = static_cast<std::int64_t>(network.parameters.size());
+  plan.parameters = network.parameter_count();
   plan.ledger = count_ledger(result.ledger);
   plan.posts = make_posts(sink.at_optimizer, network, job, plan.ledger);
   plan.first = step_timeline(sink.peak, 0, network);
@@ -104,11 +100,11 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   plan.memory = make_memory(network, job, plan.steady.peak, steady,
                             sink.allocator ? &*sink.allocator : nullptr);
   plan.flops = result.flops;
-  plan.rule_6nt = checked_mul(checked_mul(6, plan.parameter_count),
+  plan.rule_6nt = checked_mul(checked_mul(6, plan.parameters.all),
                               checked_mul(job.batch, std::max<std::int64_t>(job.sequence, 1)));
   if (spec.family != network::Family::kCnn) {
-    plan.closed_form = closed_form_of(spec, job, plan.parameter_count, plan.ledger);
-    plan.time = step_time(spec, job);
+    plan.closed_form = closed_form_of(spec, job, plan.parameters, plan.ledger);
+    if (!job.adapts()) plan.time = step_time(spec, job);
   }
   plan.traffic = traffic_lines(network, job, result.traffic);
   plan.advice = sharding_advice(network, job, plan.steady.peak.bytes);

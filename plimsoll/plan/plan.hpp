@@ -41,8 +41,7 @@ struct Plan {
   network::NetworkSpec spec;
   Job job;
   std::string library;  // whose facts
-  std::int64_t parameter_count = 0;
-  std::int64_t parameter_tensors = 0;
+  network::ParameterCount parameters;
   Posts posts;
   Ledger ledger;
   StepTimeline first;
@@ -54,7 +53,8 @@ struct Plan {
   std::vector<TrafficLine> traffic;       // per rank and step; none on one rank
   std::vector<std::string> advice;        // about the stage, one sentence each
   std::optional<Fit> fit;                 // none without a device
-  std::optional<TimeBound> time;          // of a step, when the job's device has known speeds
+  // Of a step, when the job's device has known speeds and everything learns.
+  std::optional<TimeBound> time;
 };
 
 // Plans a training step. Errors: what validate() refuses, and sizes that leave 64 bits.

@@ -128,6 +128,7 @@ Json time_json(const Plan& plan) {
   const bool image = plan.spec.family == network::Family::kCnn;
   json["reason"] = plan.time          ? Json(nullptr)
                    : !plan.job.device ? Json("no device was asked for")
+                   : plan.job.adapts() ? Json("bounds of runs with frozen parameters are not in this version")
                    : image
                        ? Json("bounds of image networks are not in this version")
                        : Json("the device's peak for this arithmetic or its bandwidth is unknown");
@@ -139,7 +140,7 @@ Json time_json(const Plan& plan) {
 Json plan_json(const Plan& plan) {
   Json json;
   json["schema"] = "plimsoll.plan/1";
-  json["model"] = model_json(plan.spec, plan.parameter_count, plan.parameter_tensors);
+  json["model"] = model_json(plan.spec, plan.parameters);
   json["job"] = job_json(plan.spec, plan.job);
   json["posts"] = posts_json(plan.posts);
   json["tags"] = tags_json(plan.steady.peak);

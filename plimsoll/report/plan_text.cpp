@@ -278,7 +278,7 @@ std::string plan_text(const Plan& plan, ShownStep shown, const TextStyle& style)
   const StepTimeline& step = first ? plan.first : plan.steady;
   const char* which = first ? "first" : "steady";
   const std::vector<std::string> sections = {
-      model_line(plan.spec, plan.parameter_count, plan.parameter_tensors, style) +
+      model_line(plan.spec, plan.parameters, style) +
           job_lines(plan.spec, plan.job, style),
       plan.fit ? fit_section(*plan.fit, plan.job, style) : "",
       posts_section(plan, style),

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tests/property/adaptation_text.hpp"
+
 namespace plimsoll::test {
 namespace {
 
@@ -50,6 +52,30 @@ void shape_like_gpt(network::NetworkSpec& spec, Dice& dice) {
   spec.width = spec.heads * spec.head_dim;
 }
 
+network::FreezeRule random_rule(const network::NetworkSpec& spec, Dice& dice) {
+  using network::FreezeKind;
+  const std::int64_t last = dice.between(0, std::max<std::int64_t>(spec.layers, 1) - 1);
+  return dice.pick<network::FreezeRule>({{FreezeKind::kEmbeddings, 0, 0, "embeddings"},
+                                         {FreezeKind::kHead, 0, 0, "head"},
+                                         {FreezeKind::kLayers, 0, last, "layers"},
+                                         {FreezeKind::kLayers, last, last, "layers"},
+                                         {FreezeKind::kName, 0, 0, "*.bias"},
+                                         {FreezeKind::kName, 0, 0, "*.0.*.weight"}});
+}
+
+// Adapters on some matrices, frozen parts, or both.
+void adapt(plan::Job& job, const network::NetworkSpec& spec, Dice& dice) {
+  if (dice.one_in(4)) {
+    job.lora.emplace();
+    job.lora->rank = dice.between(1, std::min<std::int64_t>(std::max<std::int64_t>(spec.width, 1), 4));
+    job.lora->scale = 2;
+    for (network::Matrix matrix : network::matrices_of(spec)) {
+      if (dice.coin()) job.lora->targets.push_back(matrix);
+    }
+  }
+  if (dice.one_in(5)) job.freeze.push_back(random_rule(spec, dice));
+}
+
 plan::Job random_choices(const network::NetworkSpec& spec, Dice& dice) {
   using plan::Optimizer;
   using plan::OptimizerImpl;
@@ -82,6 +108,7 @@ plan::Job random_choices(const network::NetworkSpec& spec, Dice& dice) {
   job.hold_logits = dice.coin();
   job.shared_targets = dice.coin();
   job.token_first = dice.coin();
+  adapt(job, spec, dice);
   return job;
 }
 
@@ -99,11 +126,13 @@ void note(std::set<std::string>& covered, const RandomJob& random) {
   covered.insert(fmt::format("accumulate={}", job.accumulate));
   covered.insert(fmt::format("dropout={}", job.dropout));
   covered.insert(fmt::format("batch={}", job.batch));
+  covered.insert(fmt::format("lora={}", job.lora.has_value()));
+  covered.insert(fmt::format("freeze={}", !job.freeze.empty()));
 }
 
 // 4 families, 4 precisions, 4 optimizers, 4 implementations, 3 kernels, 3 policies, 2 semantics,
-// 2 backends, 3 accumulations, 2 dropouts, 5 batches.
-constexpr std::size_t kOptions = 4 + 4 + 4 + 4 + 3 + 3 + 2 + 2 + 3 + 2 + 5;
+// 2 backends, 3 accumulations, 2 dropouts, 5 batches; with and without adapters, and frozen parts.
+constexpr std::size_t kOptions = 4 + 4 + 4 + 4 + 3 + 3 + 2 + 2 + 3 + 2 + 5 + 2 + 2;
 
 }  // namespace
 
@@ -136,13 +165,13 @@ std::string to_text(const RandomJob& random) {
   return fmt::format(
       "{} D={} L={} N={} K={} H={} F={} V={} tied={} biases={}{} channels={} image={} bn={} "
       "conv_bias={} inplace={} pool={} | B={} T={} accumulate={} {} state={} loss={} {} {} {} "
-      "checkpoint={} dropout={} {} {} threads={} hold={} shared={} token_first={}",
+      "checkpoint={} dropout={} {} {} threads={} hold={} shared={} token_first={}{}",
       name(s.family), s.width, s.layers, s.heads, s.kv_heads, s.head_dim, s.feed_forward,
       s.vocabulary, s.tied_head, s.attention_bias, s.mlp_bias, s.channels, s.image, s.batch_norm,
       s.conv_bias, s.relu_in_place, s.pool_last, j.batch, j.sequence, j.accumulate,
       name(j.precision), name(j.recipe().state), name(j.recipe().loss), name(j.optimizer),
       name(j.optimizer_impl), name(j.kernel()), name(j.checkpoint), j.dropout, name(j.semantics),
-      name(j.backend), j.threads, j.hold_logits, j.shared_targets, j.token_first);
+      name(j.backend), j.threads, j.hold_logits, j.shared_targets, j.token_first, adaptation_text(j));
 }
 
 RandomJob random_job(Dice& dice, RunsOn runs_on) {

@@ -20,7 +20,7 @@ class DecoderBuilder {
                               InputKind::kZeros);
     }
     attention_.make_tables();
-    w_ = make_weights(g_, spec_, options_.dtype);
+    w_ = make_weights(g_, spec_, options_);
     g_.enter("embeddings", -1);
     ValueId x = embeddings(inputs.ids);
     for (std::int64_t i = 0; i < spec_.layers; ++i) {
@@ -80,7 +80,7 @@ class DecoderBuilder {
 
   // --- blocks
 
-  ValueId linear(ValueId x, const Affine& w) { return g_.linear(x, w.weight, w.bias); }
+  ValueId linear(ValueId x, const Affine& w) { return plimsoll_linear(g_, options_, x, w); }
   ValueId norm(ValueId x, const Affine& w) { return plimsoll_norm(g_, spec_, x, w); }
 
   ValueId checkpointed_block(ValueId x, const LayerWeights& w) {

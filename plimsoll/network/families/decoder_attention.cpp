@@ -14,6 +14,13 @@ ValueId plimsoll_norm(Builder& g, const NetworkSpec& spec, ValueId x, const Affi
   return g.rms_norm(x, weight, spec.norm_eps);
 }
 
+ValueId plimsoll_linear(Builder& g, const BuildOptions& options, ValueId x, const Affine& w) {
+  const ValueId y = g.linear(x, w.weight, w.bias);
+  if (w.adapter_a == kNoValue) return y;
+  const ValueId small = g.linear(g.linear(x, w.adapter_a), w.adapter_b);
+  return g.add(y, g.mul_number(small, options.lora->scale));
+}
+
 // --- constants
 
 std::int64_t DecoderAttention::rotary_dim() const {

@@ -1,6 +1,10 @@
 // Builders: from a NetworkSpec and the sizes of a run to a Network.
 #pragma once
 
+#include <optional>
+#include <vector>
+
+#include "plimsoll/network/adaptation.hpp"
 #include "plimsoll/network/network.hpp"
 #include "plimsoll/network/spec.hpp"
 
@@ -25,6 +29,8 @@ struct BuildOptions {
   Checkpoint checkpoint = Checkpoint::kNone;
   Semantics semantics = Semantics::kPlimsoll;
   bool shared_targets = false;  // targets are the inputs
+  std::optional<Lora> lora;      // not for image networks
+  std::vector<FreezeRule> freeze;
   bool position_first = true;   // g++ evaluates the right operand of tok(ids) + pos(...) first
 };
 
