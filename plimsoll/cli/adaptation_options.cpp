@@ -35,14 +35,14 @@ std::vector<std::string> items_of(const std::string& text) {
 tl::unexpected<Error> unknown(const char* option, std::string_view what, const std::string& given,
                               const std::vector<std::string>& known) {
   const std::string near = nearest_name(given.substr(0, 64), known);
-  return fail(option, fmt::format("{}{}, expected {}", what, in_quotes(given),
-                                  fmt::join(known, ", ")),
+  return fail(option,
+              fmt::format("{}{}, expected {}", what, in_quotes(given), fmt::join(known, ", ")),
               near.empty() ? "" : "nearest name: " + near);
 }
 
-constexpr std::array kMatrices = {Matrix::kQ,      Matrix::kK,    Matrix::kV,
-                                  Matrix::kQkv,    Matrix::kOutput, Matrix::kGate,
-                                  Matrix::kUp,     Matrix::kGateUp, Matrix::kDown};
+constexpr std::array kMatrices = {Matrix::kQ,   Matrix::kK,      Matrix::kV,
+                                  Matrix::kQkv, Matrix::kOutput, Matrix::kGate,
+                                  Matrix::kUp,  Matrix::kGateUp, Matrix::kDown};
 
 class LoraReader {
  public:
@@ -122,8 +122,8 @@ class LoraReader {
     lora.scale = alpha_ ? *alpha_ / static_cast<double>(lora.rank) : 1;
     if (!lora.targets.empty()) return;
     const bool separate = spec_.architecture.qkv == network::QkvLayout::kSeparate;
-    lora.targets = separate ? std::vector<Matrix>{Matrix::kQ, Matrix::kV}
-                            : std::vector<Matrix>{Matrix::kQkv};
+    lora.targets =
+        separate ? std::vector<Matrix>{Matrix::kQ, Matrix::kV} : std::vector<Matrix>{Matrix::kQkv};
     choice_.assumptions.push_back(
         fmt::format("lora targets {}: not given, as the LoRA paper's", separate ? "q,v" : "qkv"));
   }

@@ -289,6 +289,8 @@ class JobReader {
     job_.semantics = choice<Semantics>("--semantics", kSemantics, "plimsoll");
     job_.backend = choice<Backend>("--backend", kBackends, job_.device ? "cuda" : "cpu");
     job_.checkpoint = choice<Checkpoint>("--checkpoint", kCheckpoints, "none");
+    job_.loss_chunks =
+        static_cast<std::int32_t>(whole_or("--loss-chunks", 1, 1, plan::kMostLossChunks));
     job_.shared_targets = choice<bool>("--targets", kTargets, "separate");
     job_.hold_logits = given_.has("--hold-logits");
     if (!job_.hold_logits) assume("--hold-logits", "off");

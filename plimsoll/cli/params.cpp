@@ -135,14 +135,15 @@ Result<Output> run(const Given& given, const TextStyle& style) {
 }  // namespace
 
 Command params_command() {
-  return {{"params",
-           "parameter count term by term, and why a published count differs",
-           "MODEL",
-           {{"--against", "N or FILE", "a published count, or weights (.safetensors, or a folder)"},
-            {"--lora", "SPEC", "adapters, the rest frozen: rank=8,targets=q,v (none)"},
-            {"--freeze", "LIST", "embeddings, head, layers:0-5, *.mlp.*: what does not learn (none)"},
-            {"--json", "", "JSON of schema plimsoll.params/1"}}},
-          run};
+  return {
+      {"params",
+       "parameter count term by term, and why a published count differs",
+       "MODEL",
+       {{"--against", "N or FILE", "a published count, or weights (.safetensors, or a folder)"},
+        {"--lora", "SPEC", "adapters, the rest frozen: rank=8,targets=q,v (none)"},
+        {"--freeze", "LIST", "embeddings, head, layers:0-5, *.mlp.*: what does not learn (none)"},
+        {"--json", "", "JSON of schema plimsoll.params/1"}}},
+      run};
 }
 
 }  // namespace plimsoll::cli

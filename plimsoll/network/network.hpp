@@ -25,8 +25,8 @@ struct Parameter {
   ValueId value = kNoValue;
   std::int32_t unit = -1;  // layer index, or -1 for the root (embeddings, final norm, head)
   Init init = Init::kNormal;
-  bool trainable = true;  // false: frozen, no gradient and no optimizer state
-  bool adapter = false;   // a low-rank matrix beside a frozen one
+  bool trainable = true;    // false: frozen, no gradient and no optimizer state
+  bool adapter = false;     // a low-rank matrix beside a frozen one
   std::uint32_t label = 0;  // index into Network::labels: where it was made
 };
 

@@ -17,7 +17,8 @@ Result<void> validate_lora(const network::Lora& lora, const network::NetworkSpec
                                       name(spec.family)));
   }
   if (lora.rank < 1 || lora.rank > spec.width) {
-    return fail("--lora", fmt::format("rank={}, expected 1 to the width {}", lora.rank, spec.width));
+    return fail("--lora",
+                fmt::format("rank={}, expected 1 to the width {}", lora.rank, spec.width));
   }
   for (Matrix target : lora.targets) {
     if (std::find(known.begin(), known.end(), target) != known.end()) continue;

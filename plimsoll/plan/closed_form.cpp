@@ -52,6 +52,12 @@ double layer_values(const network::NetworkSpec& spec, std::int64_t tokens,
   return norm * norms + projections + inner + attention + mlp_values(a) * of.hidden;
 }
 
+// 2V/(L D): what the logits add to c.
+double logits_coefficient(const network::NetworkSpec& spec) {
+  return 2 * static_cast<double>(spec.vocabulary) /
+         (static_cast<double>(spec.layers) * static_cast<double>(spec.width));
+}
+
 bool is_gpt(const network::NetworkSpec& spec) {
   return spec.family == network::Family::kMiniGpt || spec.family == network::Family::kGpt2;
 }
@@ -95,9 +101,7 @@ double activation_coefficient(const network::NetworkSpec& spec, std::int64_t tok
     return k / (static_cast<double>(tokens) * static_cast<double>(spec.width) * layers *
                 static_cast<double>(network::size_of(dtype)));
   }
-  const double vocabulary = static_cast<double>(spec.vocabulary);
-  return layer_values(spec, tokens, backend) +
-         2 * vocabulary / (layers * static_cast<double>(spec.width));
+  return layer_values(spec, tokens, backend) + logits_coefficient(spec);
 }
 
 std::string activation_law(const network::NetworkSpec& spec, std::int64_t tokens,
@@ -139,17 +143,23 @@ void set_activations(ClosedForm& form, const network::NetworkSpec& spec, const J
   const double layer = tokens * static_cast<double>(spec.width) * e;
   const double layers = layer * static_cast<double>(spec.layers);
   if (job.checkpoint == network::Checkpoint::kNone) {
-    const double c = activation_coefficient(spec, job.sequence, dtype, job.backend);
+    double c = activation_coefficient(spec, job.sequence, dtype, job.backend);
+    std::string law = activation_law(spec, job.sequence, job.backend);
+    if (job.loss_chunks > 1) {  // no logits are saved
+      c -= logits_coefficient(spec);
+      law += " - 2V/(L D)";
+    }
     form.posts.activations = e * static_cast<double>(parameter_count) + c * layers;
-    form.activations = fmt::format("e Psi + c B T D L e, c = {} = {:.2f}",
-                                   activation_law(spec, job.sequence, job.backend), c);
+    form.activations = fmt::format("e Psi + c B T D L e, c = {} = {:.2f}", law, c);
     return;
   }
   const double kept = kept_per_layer(spec, job.checkpoint);
   const auto loss_item = static_cast<double>(network::size_of(job.recipe().loss));
-  const double logits = tokens * static_cast<double>(spec.vocabulary) * loss_item;
+  const bool chunked = job.loss_chunks > 1;
+  const double logits = chunked ? 0 : tokens * static_cast<double>(spec.vocabulary) * loss_item;
   form.posts.activations = kept * layers + 3 * layer + logits;
-  form.activations = fmt::format("{:.2f} B T D L e + 3 B T D e + B T V {}", kept, loss_item);
+  form.activations = fmt::format("{:.2f} B T D L e + 3 B T D e", kept);
+  if (!chunked) form.activations += fmt::format(" + B T V {}", loss_item);
 }
 
 // Bytes per parameter on one rank: some in full, some divided by the ranks.

@@ -27,9 +27,9 @@ void explain_posts(const Plan& plan, Terms& terms) {
   const auto add = [&](const char* name, const char* formula, const std::string& product,
                        std::int64_t result, std::int64_t value, const char* path) {
     terms.push_back({std::string("posts.") + name, formula,
-                     product_or_sum(product, result, value, plan.parameters.tensors), value, "bytes",
-                     "alive when the optimizer of the steady step begins", Evidence::kSource,
-                     path});
+                     product_or_sum(product, result, value, plan.parameters.tensors), value,
+                     "bytes", "alive when the optimizer of the steady step begins",
+                     Evidence::kSource, path});
   };
   const bool frozen = learning < psi;
   const std::string weights =

@@ -1,5 +1,7 @@
 #include "plimsoll/plan/job.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "plimsoll/network/families/hf_style.hpp"
@@ -143,6 +145,7 @@ network::BuildOptions Job::build_options() const {
   options.checkpoint = checkpoint;
   options.semantics = semantics;
   options.shared_targets = shared_targets;
+  options.loss_chunks = loss_chunks;
   options.lora = lora;
   options.freeze = freeze;
   options.position_first = !token_first;
@@ -276,6 +279,30 @@ Result<void> validate_reserve(const Job& job) {
                                        *job.reserve, usable, job.device->name));
 }
 
+Result<void> validate_loss_chunks(const Job& job, const network::NetworkSpec& spec) {
+  if (job.loss_chunks == 1) return {};
+  const auto refuse = [&](std::string what, std::string hint = {}) {
+    return fail("--loss-chunks", fmt::format("loss-chunks={} {}", job.loss_chunks, what),
+                std::move(hint));
+  };
+  if (spec.family == network::Family::kCnn) return refuse("of a cnn, expected 1");
+  const std::int64_t rows = checked_mul(job.batch, job.sequence);
+  if (job.loss_chunks < 1 || job.loss_chunks > std::min(rows, kMostLossChunks)) {
+    return fail("--loss-chunks",
+                fmt::format("loss-chunks={}, expected 1 to {} (rows of logits, at most {})",
+                            job.loss_chunks, std::min(rows, kMostLossChunks), kMostLossChunks));
+  }
+  if (job.semantics == Semantics::kHuggingFace) {
+    return refuse("with semantics hf, expected 1: transformers computes all logits at once",
+                  "leave --semantics out");
+  }
+  if (job.hold_logits) return refuse("leaves no logits to hold, expected no --hold-logits");
+  if (job.stage == shard::Stage::kParameters && job.reshard_root) {
+    return refuse("reads the head after forward, expected no --reshard-root");
+  }
+  return {};
+}
+
 // What only transformers has, and what it has not.
 Result<void> validate_hugging_face(const Job& job, const network::NetworkSpec& spec) {
   const bool eager = job.attention == AttentionKernel::kEager;
@@ -315,6 +342,7 @@ Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
   if (auto ok = validate_optimizer(job); !ok) return ok;
   if (auto ok = validate_sharding(job); !ok) return ok;
   if (auto ok = validate_hugging_face(job, spec); !ok) return ok;
+  if (auto ok = validate_loss_chunks(job, spec); !ok) return ok;
   if (auto ok = validate_adaptation(job, spec); !ok) return ok;
   if (spec.family == network::Family::kCnn && job.checkpoint != Checkpoint::kNone) {
     return fail("--checkpoint", fmt::format("checkpoint={} does not exist for cnn, expected none",

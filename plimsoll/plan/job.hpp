@@ -58,6 +58,9 @@ struct Recipe {
   DType loss = DType::kFloat32;      // logits are cast to it before the loss
 };
 
+// Chunks of the loss beyond this would only make a network of too many operations.
+inline constexpr std::int64_t kMostLossChunks = 65536;
+
 struct Job {
   std::int64_t batch = 1;
   std::int64_t sequence = 0;
@@ -75,9 +78,10 @@ struct Job {
   int threads = 1;
   bool hold_logits = false;
   bool shared_targets = false;
+  std::int32_t loss_chunks = 1;             // logits and loss in at most that many chunks of rows
   std::optional<network::Lora> lora;        // adapters; everything else is frozen
   std::vector<network::FreezeRule> freeze;  // parts that do not learn
-  bool token_first = false;  // order of the two embeddings of GPT style models
+  bool token_first = false;                 // order of the two embeddings of GPT style models
   // Where it should fit: null when nobody asked. Shared by the jobs of a search.
   std::shared_ptr<const hardware::Device> device;
   std::optional<std::int64_t> reserve;  // bytes kept free; none: the device's own figure
@@ -89,6 +93,8 @@ struct Job {
   bool snapshot = false;                 // a checkpoint is being written from a copy
   std::vector<std::string> assumptions;  // "batch 1: not given", ...
 
+  // Whether parts of the network run again in backward.
+  bool recomputes() const { return checkpoint != Checkpoint::kNone || loss_chunks > 1; }
   // Whether some parameters do not learn.
   bool adapts() const { return lora.has_value() || !freeze.empty(); }
   // Whether ranks have anything to exchange. World size 1 with a stage takes the same path.

@@ -34,6 +34,7 @@ class PostsSink final : public timeline::Sink {
   void begin_phase(timeline::PhaseKey key) override {
     peak.begin_phase(key);
     if (allocator) allocator->begin_phase(key);
+    if (logits) logits->begin_phase(key);
     if (key.phase == Phase::kOptimizer && key.step == steady_) at_optimizer = peak.alive();
   }
   void end_phase() override {
@@ -43,10 +44,12 @@ class PostsSink final : public timeline::Sink {
   void allocate(timeline::BlockId b, std::int64_t n, Tag t, timeline::OperationId o) override {
     peak.allocate(b, n, t, o);
     if (allocator) allocator->allocate(b, n, t, o);
+    if (logits) logits->allocate(b, n, t, o);
   }
   void release(timeline::BlockId b, std::int64_t n, Tag t, timeline::OperationId o) override {
     peak.release(b, n, t, o);
     if (allocator) allocator->release(b, n, t, o);
+    if (logits) logits->release(b, n, t, o);
   }
   void retag(timeline::BlockId b, std::int64_t n, Tag from, Tag to) override {
     peak.retag(b, n, from, to);
@@ -54,6 +57,7 @@ class PostsSink final : public timeline::Sink {
 
   timeline::PeakSink peak;
   std::optional<allocator::AllocatorSink> allocator;
+  std::optional<LogitSink> logits;
   timeline::BytesByTag at_optimizer{};
 
  private:
@@ -78,6 +82,14 @@ Posts make_posts(const timeline::BytesByTag& alive, const network::Network& netw
   return posts;
 }
 
+std::int64_t peak_without_chunks(const network::NetworkSpec& spec, Job job, std::int32_t steady) {
+  job.loss_chunks = 1;
+  const network::Network network = network::build_network(spec, job.build_options());
+  timeline::PeakSink sink;
+  walk(network, job, {.steps = steady + 1}, sink);
+  return sink.peak(steady).bytes;
+}
+
 Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   const network::Network network = network::build_network(spec, job.build_options());
   WalkOptions walk_options;
@@ -91,6 +103,8 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   if (job.backend == Backend::kCuda) {
     sink.allocator.emplace(library_blocks(network, job), reservable(job));
   }
+  const bool image = spec.family == network::Family::kCnn;
+  if (!image) sink.logits.emplace(network, job, steady);
   const WalkResult result = walk(network, job, walk_options, sink);
   plan.parameters = network.parameter_count();
   plan.ledger = count_ledger(result.ledger);
@@ -102,7 +116,11 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   plan.flops = result.flops;
   plan.rule_6nt = checked_mul(checked_mul(6, plan.parameters.all),
                               checked_mul(job.batch, std::max<std::int64_t>(job.sequence, 1)));
-  if (spec.family != network::Family::kCnn) {
+  if (sink.logits) {
+    plan.logits = sink.logits->take();
+    if (job.loss_chunks > 1) plan.logits->peak_whole = peak_without_chunks(spec, job, steady);
+  }
+  if (!image) {
     plan.closed_form = closed_form_of(spec, job, plan.parameters, plan.ledger);
     if (!job.adapts()) plan.time = step_time(spec, job);
   }

@@ -13,6 +13,7 @@
 #include "plimsoll/plan/fit/fit.hpp"
 #include "plimsoll/plan/job.hpp"
 #include "plimsoll/plan/ledger.hpp"
+#include "plimsoll/plan/logits.hpp"
 #include "plimsoll/plan/memory.hpp"
 #include "plimsoll/plan/traffic.hpp"
 #include "plimsoll/plan/walk.hpp"
@@ -47,6 +48,7 @@ struct Plan {
   StepTimeline first;
   StepTimeline steady;
   Memory memory;                          // of the steady step
+  std::optional<LogitCopies> logits;      // of the steady step; none for image networks
   PassFlops flops;                        // of one micro-batch
   std::int64_t rule_6nt = 0;              // 6 Psi B T
   std::optional<ClosedForm> closed_form;  // none for image networks

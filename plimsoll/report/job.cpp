@@ -83,6 +83,7 @@ std::string settings(const NetworkSpec& spec, const Job& job) {
   }
   if (job.dropout > 0) text += fmt::format(", dropout {}", job.dropout);
   if (job.hold_logits) text += ", logits held";
+  if (job.loss_chunks > 1) text += fmt::format(", loss in {} chunks", job.loss_chunks);
   if (job.lora) text += ", " + lora_text(*job.lora);
   if (!job.freeze.empty()) text += fmt::format(", frozen {}", fmt::join(freeze_texts(job), ", "));
   if (job.shared_targets) text += ", targets are the inputs";
@@ -146,9 +147,9 @@ void add_precision(Json& json, const Job& job) {
 
 std::string model_line(const NetworkSpec& spec, const network::ParameterCount& parameters,
                        const TextStyle& style) {
-  std::string text =
-      fmt::format("{}: {} parameters ({}) in {} tensors\n", bold(visible(spec.title), style),
-                  grouped(parameters.all), human_count(parameters.all), grouped(parameters.tensors));
+  std::string text = fmt::format("{}: {} parameters ({}) in {} tensors\n",
+                                 bold(visible(spec.title), style), grouped(parameters.all),
+                                 human_count(parameters.all), grouped(parameters.tensors));
   if (parameters.frozen() == 0) return text;
   return text + fmt::format("  of them {} in {} tensors learn ({:.2f} %), {} are frozen\n",
                             grouped(parameters.trainable), grouped(parameters.trainable_tensors),
@@ -205,6 +206,7 @@ Json job_json(const NetworkSpec& spec, const Job& job) {
       is_image(spec) ? Json(nullptr) : Json(network::name(job.kernel(spec.heads != spec.kv_heads)));
   json["checkpoint"] = network::name(job.checkpoint);
   json["dropout"] = job.dropout;
+  json["loss_chunks"] = job.loss_chunks;
   json["lora"] = lora_json(job);
   json["freeze"] = freeze_json(job);
   json["ranks"] = job.ranks;

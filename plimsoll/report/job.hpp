@@ -12,8 +12,8 @@
 namespace plimsoll::report {
 
 // "gpt2: 124,439,808 parameters (124.44 M) in 148 tensors", one line.
-std::string model_line(const network::NetworkSpec& spec,
-                       const network::ParameterCount& parameters, const TextStyle& style);
+std::string model_line(const network::NetworkSpec& spec, const network::ParameterCount& parameters,
+                       const TextStyle& style);
 
 // Whose run is described and with which settings, two lines or more.
 std::string job_lines(const network::NetworkSpec& spec, const plan::Job& job,

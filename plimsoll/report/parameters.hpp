@@ -8,8 +8,8 @@
 
 #include "plimsoll/base/terminal.hpp"
 #include "plimsoll/formats/model_source.hpp"
-#include "plimsoll/network/network.hpp"
 #include "plimsoll/formats/safetensors.hpp"
+#include "plimsoll/network/network.hpp"
 #include "plimsoll/report/json.hpp"
 #include "plimsoll/report/published_count.hpp"
 

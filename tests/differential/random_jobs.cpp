@@ -91,6 +91,7 @@ plan::Job random_choices(Chooser& choose, const network::NetworkSpec& spec) {
   if (choose.chance(20)) job.loss_dtype = network::DType::kFloat32;
   if (choose.chance(10)) job.state_dtype = network::DType::kBFloat16;
   adapt(choose, job, spec);
+  if (choose.chance(15)) job.loss_chunks = choose.of({2, 3, 5});
   return job;
 }
 

@@ -1,4 +1,4 @@
-// What a random job adapts or freezes, for messages.
+// What a random job adapts, freezes and cuts, for messages.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace plimsoll::test {
 
-// " lora=2,q,v freeze=layers:0-1", or nothing.
+// " lora=2,q,v freeze=layers:0-1 chunks=3", or nothing.
 inline std::string adaptation_text(const plan::Job& job) {
   std::string text;
   if (job.lora) {
@@ -19,6 +19,7 @@ inline std::string adaptation_text(const plan::Job& job) {
   for (const network::FreezeRule& rule : job.freeze) {
     text += fmt::format(" freeze={}:{}-{}", rule.text, rule.first, rule.last);
   }
+  if (job.loss_chunks > 1) text += fmt::format(" chunks={}", job.loss_chunks);
   return text;
 }
 

@@ -67,13 +67,19 @@ network::FreezeRule random_rule(const network::NetworkSpec& spec, Dice& dice) {
 void adapt(plan::Job& job, const network::NetworkSpec& spec, Dice& dice) {
   if (dice.one_in(4)) {
     job.lora.emplace();
-    job.lora->rank = dice.between(1, std::min<std::int64_t>(std::max<std::int64_t>(spec.width, 1), 4));
+    job.lora->rank =
+        dice.between(1, std::min<std::int64_t>(std::max<std::int64_t>(spec.width, 1), 4));
     job.lora->scale = 2;
     for (network::Matrix matrix : network::matrices_of(spec)) {
       if (dice.coin()) job.lora->targets.push_back(matrix);
     }
   }
   if (dice.one_in(5)) job.freeze.push_back(random_rule(spec, dice));
+}
+
+// The loss in chunks of rows, which need not divide them.
+void chunk(plan::Job& job, Dice& dice) {
+  if (dice.one_in(6)) job.loss_chunks = static_cast<std::int32_t>(dice.between(2, 7));
 }
 
 plan::Job random_choices(const network::NetworkSpec& spec, Dice& dice) {
@@ -109,6 +115,7 @@ plan::Job random_choices(const network::NetworkSpec& spec, Dice& dice) {
   job.shared_targets = dice.coin();
   job.token_first = dice.coin();
   adapt(job, spec, dice);
+  chunk(job, dice);
   return job;
 }
 
@@ -126,13 +133,15 @@ void note(std::set<std::string>& covered, const RandomJob& random) {
   covered.insert(fmt::format("accumulate={}", job.accumulate));
   covered.insert(fmt::format("dropout={}", job.dropout));
   covered.insert(fmt::format("batch={}", job.batch));
+  covered.insert(fmt::format("chunks={}", job.loss_chunks));
   covered.insert(fmt::format("lora={}", job.lora.has_value()));
   covered.insert(fmt::format("freeze={}", !job.freeze.empty()));
 }
 
 // 4 families, 4 precisions, 4 optimizers, 4 implementations, 3 kernels, 3 policies, 2 semantics,
-// 2 backends, 3 accumulations, 2 dropouts, 5 batches; with and without adapters, and frozen parts.
-constexpr std::size_t kOptions = 4 + 4 + 4 + 4 + 3 + 3 + 2 + 2 + 3 + 2 + 5 + 2 + 2;
+// 2 backends, 3 accumulations, 2 dropouts, 5 batches, 7 chunks of the loss; with and without adapters,
+// and frozen parts.
+constexpr std::size_t kOptions = 4 + 4 + 4 + 4 + 3 + 3 + 2 + 2 + 3 + 2 + 5 + 7 + 2 + 2;
 
 }  // namespace
 
@@ -171,7 +180,8 @@ std::string to_text(const RandomJob& random) {
       s.conv_bias, s.relu_in_place, s.pool_last, j.batch, j.sequence, j.accumulate,
       name(j.precision), name(j.recipe().state), name(j.recipe().loss), name(j.optimizer),
       name(j.optimizer_impl), name(j.kernel()), name(j.checkpoint), j.dropout, name(j.semantics),
-      name(j.backend), j.threads, j.hold_logits, j.shared_targets, j.token_first, adaptation_text(j));
+      name(j.backend), j.threads, j.hold_logits, j.shared_targets, j.token_first,
+      adaptation_text(j));
 }
 
 RandomJob random_job(Dice& dice, RunsOn runs_on) {

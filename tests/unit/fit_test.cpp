@@ -85,8 +85,9 @@ TEST_CASE("closed forms give the batches of the memory notebook's rule") {
   CHECK(closed.with_A0.has_value());
   CHECK(closed.with_A0 == rule(true));
   CHECK(closed.without_A0 == rule(false));
-  CHECK_FALSE(plan::closed_form_largest(*spec, job_on(1000, *spec), {.all = kPsi, .trainable = kPsi})
-                  .with_A0);
+  CHECK_FALSE(
+      plan::closed_form_largest(*spec, job_on(1000, *spec), {.all = kPsi, .trainable = kPsi})
+          .with_A0);
 }
 
 TEST_CASE("verdicts: fits, tight, does not fit") {

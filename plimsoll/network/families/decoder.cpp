@@ -29,11 +29,9 @@ class DecoderBuilder {
       x = checkpointed_block(x, w_.layers[static_cast<std::size_t>(i)]);
     }
     g_.enter("head", -1);
-    const ValueId logits = head(x);
-    g_.begin_loss();
-    g_.enter("loss", -1);
-    const ValueId loss = language_loss(g_, logits, inputs.targets, spec_, options_);
-    Network network = g_.finish(logits, loss);
+    x = features(x);
+    Network network =
+        options_.loss_chunks > 1 ? end_in_chunks(x, inputs.targets) : end(x, inputs.targets);
     network.vocabulary = spec_.vocabulary;
     return network;
   }
@@ -64,17 +62,37 @@ class DecoderBuilder {
     return g_.add(x, positions);
   }
 
-  ValueId head(ValueId x) {
+  Network end(ValueId x, ValueId targets) {
+    const ValueId scores = logits(x);
+    g_.begin_loss();
+    g_.enter("loss", -1);
+    return g_.finish(scores, language_loss(g_, scores, targets, spec_, options_));
+  }
+
+  // No tensor of all logits: the network's `logits` are none.
+  Network end_in_chunks(ValueId x, ValueId targets) {
+    g_.begin_loss();
+    g_.enter("loss", -1);
+    const auto chunk_logits = [this](ValueId rows) { return logits(rows); };
+    return g_.finish(kNoValue, chunked_loss(g_, x, targets, spec_, options_, chunk_logits));
+  }
+
+  // What the head's matrix reads.
+  ValueId features(ValueId x) {
     if (a_.final_norm) x = norm(x, w_.final_norm);
     if (a_.embedding_width > 0) x = linear(x, w_.project_out);
     if (a_.masked_head) {
       x = g_.activation(spec_.activation, linear(x, w_.head_dense));
       x = norm(x, w_.head_norm);
     }
-    ValueId logits = linear(x, w_.head);
-    if (a_.logit_scale != 1) logits = g_.mul_number(logits, a_.logit_scale);
-    if (a_.logit_softcap == 0) return logits;
-    const ValueId small = g_.mul_number(logits, 1 / a_.logit_softcap);
+    return x;
+  }
+
+  ValueId logits(ValueId x) {
+    ValueId scores = linear(x, w_.head);
+    if (a_.logit_scale != 1) scores = g_.mul_number(scores, a_.logit_scale);
+    if (a_.logit_softcap == 0) return scores;
+    const ValueId small = g_.mul_number(scores, 1 / a_.logit_softcap);
     return g_.mul_number(g_.activation(OpKind::kTanh, small), a_.logit_softcap);
   }
 

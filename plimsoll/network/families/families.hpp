@@ -29,9 +29,12 @@ struct BuildOptions {
   Checkpoint checkpoint = Checkpoint::kNone;
   Semantics semantics = Semantics::kPlimsoll;
   bool shared_targets = false;  // targets are the inputs
-  std::optional<Lora> lora;      // not for image networks
+  // Above 1: logits and loss in that many chunks of rows, at most; each is computed again in backward.
+  // Semantics plimsoll only, not for image networks.
+  std::int32_t loss_chunks = 1;
+  std::optional<Lora> lora;  // not for image networks
   std::vector<FreezeRule> freeze;
-  bool position_first = true;   // g++ evaluates the right operand of tok(ids) + pos(...) first
+  bool position_first = true;  // g++ evaluates the right operand of tok(ids) + pos(...) first
 };
 
 // Never fails for a spec that validate() accepts; throws OverflowError for absurd sizes.
