@@ -78,12 +78,13 @@ void LogitSink::allocate(timeline::BlockId block, std::int64_t bytes, timeline::
   if (!watches() || operation <= first_ || operation > network_.operations.size()) return;
   const std::int64_t values = checked_mul(found_.rows, found_.vocabulary);
   const std::int64_t item = bytes / values;
-  if (item * values != bytes || item < 2 || item > 8 || item % 2 != 0) return;
+  if (item * values != bytes || (item != 2 && item != 4 && item != 8)) return;
   const std::size_t index = operation - 1;
-  const bool backward = phase_.phase == Phase::kBackward;
-  // What a product's backward pass makes are gradients of weights and inputs.
+  // What a product's backward pass makes, after the rerun of a chunk, are gradients of weights and
+  // inputs.
   const bool product = network_.operations[index].kind == OpKind::kLinear;
-  if (backward && product && found_.chunks == 1) return;
+  const int reruns = found_.chunks > 1 ? 1 : 0;
+  if (phase_.phase == Phase::kBackward && product && reruns <= gradients_[index]++) return;
   alive_.emplace(block, bytes);
   alive_bytes_ = checked_add(alive_bytes_, bytes);
   found_.most_at_once = std::max(found_.most_at_once, alive_bytes_);
