@@ -16,6 +16,7 @@ option(PLIMSOLL_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(PLIMSOLL_WERROR "Treat warnings as errors" OFF)
 option(PLIMSOLL_FUZZ "Build fuzzers with libFuzzer (clang)" OFF)
 option(PLIMSOLL_CCACHE "Compile through ccache when it is installed" ON)
+option(PLIMSOLL_UNITY "Compile eight sources of a room as one: a fifth of the time from nothing" ON)
 set(PLIMSOLL_SANITIZE "" CACHE STRING "Sanitizers: empty, \"address;undefined\" or \"thread\"")
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
@@ -100,12 +101,16 @@ function(plimsoll_refuse_unknown_arguments function name unknown)
   endif()
 endfunction()
 
-# plimsoll_add_library(<room> SOURCES <file>... DEPENDS <target>...)
+# plimsoll_add_library(<room> [SEPARATE] SOURCES <file>... DEPENDS <target>...)
 # A static library plimsoll_<room> and its alias plimsoll::<room>. Includes are written from the
 # repository root. DEPENDS are public, since a room's headers show the types of the rooms below.
 # A room of headers alone becomes an INTERFACE library. In `engine/run` the slash turns into `_`.
+#
+# Most of a small source's time goes into its headers, so with PLIMSOLL_UNITY eight sources compile as
+# one. They share their unnamed namespaces then: two helpers of one name are an error, and mostly one
+# helper written twice. SEPARATE is for rooms whose files repeat names by design (run() of commands).
 function(plimsoll_add_library room)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SEPARATE" "" "SOURCES;DEPENDS")
   plimsoll_refuse_unknown_arguments(plimsoll_add_library ${room} "${arg_UNPARSED_ARGUMENTS}")
   string(REPLACE "/" "_" room "${room}")
   set(target plimsoll_${room})
@@ -113,6 +118,9 @@ function(plimsoll_add_library room)
     set(scope PUBLIC)
     add_library(${target} STATIC ${arg_SOURCES})
     plimsoll_apply_options(${target})
+    if(PLIMSOLL_UNITY AND NOT arg_SEPARATE)
+      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    endif()
   else()
     set(scope INTERFACE)
     add_library(${target} INTERFACE)

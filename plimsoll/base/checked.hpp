@@ -23,4 +23,9 @@ inline std::int64_t checked_add(std::int64_t a, std::int64_t b) {
   return result;
 }
 
+// The smallest multiple of `multiple` that is not below n; both positive or n = 0. Throws OverflowError.
+inline std::int64_t rounded_up(std::int64_t n, std::int64_t multiple) {
+  return checked_add(n, multiple - 1) / multiple * multiple;
+}
+
 }  // namespace plimsoll

@@ -65,4 +65,9 @@ std::string human(Flops flops) {
   return scaled(static_cast<double>(flops.value), 1000, kNames);
 }
 
+std::string share_text(std::int64_t part, std::int64_t whole) {
+  if (whole == 0) return "";
+  return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
 }  // namespace plimsoll

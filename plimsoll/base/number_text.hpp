@@ -25,4 +25,7 @@ std::string human(Flops flops);
 // "3.40 us". Zero has none.
 std::string with_prefix(double value, std::string_view unit);
 
+// part of whole: "12.5 %"; nothing of a whole that is 0.
+std::string share_text(std::int64_t part, std::int64_t whole);
+
 }  // namespace plimsoll

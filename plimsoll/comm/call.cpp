@@ -7,21 +7,13 @@
 
 #include "plimsoll/base/checked.hpp"
 #include "plimsoll/base/error.hpp"
+#include "plimsoll/base/hash.hpp"
 #include "plimsoll/base/number_text.hpp"
 
 namespace plimsoll::comm {
 namespace {
 
 bool is_sum(Kind kind) { return kind == Kind::kReduceScatter || kind == Kind::kAllReduce; }
-
-// FNV-1a; only has to tell names of one program apart.
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char letter : text) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
-  }
-  return hash;
-}
 
 std::int64_t expected_output(const Call& call, int size) {
   if (call.kind == Kind::kAllGather) return checked_mul(call.input.count, size);
@@ -115,7 +107,7 @@ Signature signature_of(const Call& call, std::uint64_t sequence) {
   signature.root = call.root;
   signature.count = call.input.count;
   signature.sequence = sequence;
-  signature.unit_hash = hash_of(call.label.unit);
+  signature.unit_hash = fnv1a(call.label.unit);
   const std::size_t length = std::min(call.label.unit.size(), sizeof(signature.unit) - 1);
   if (!call.label.unit.empty()) std::memcpy(signature.unit, call.label.unit.data(), length);
   return signature;

@@ -14,7 +14,6 @@ using network::Architecture;
 using network::NetworkSpec;
 using network::NormKind;
 using network::NormPlacement;
-using network::QkNorm;
 
 NetworkSpec read_gemma_like(ConfigReader& reader, std::string_view activation) {
   NetworkSpec spec = read_common_sizes(reader);
@@ -55,7 +54,7 @@ NetworkSpec read_gemma2(ConfigReader& reader) {
 
 NetworkSpec read_gemma3(ConfigReader& reader) {
   NetworkSpec spec = read_gemma2(reader);
-  spec.architecture.qk_norm = QkNorm::kPerHead;
+  spec.architecture.qk_norm = network::QkNorm::kPerHead;
   return spec;
 }
 

@@ -16,7 +16,6 @@ using network::NetworkSpec;
 using network::NormKind;
 using network::NormPlacement;
 using network::Positions;
-using network::QkNorm;
 using network::QkvLayout;
 
 // --- gpt2 and its kin: n_embd, n_layer, n_head
@@ -140,7 +139,7 @@ NetworkSpec read_phi(ConfigReader& reader) {
   a.embedding_dropout = true;
   a.residual_dropout = true;
   if (reader.flag("qk_layernorm")) {
-    a.qk_norm = QkNorm::kPerHead;
+    a.qk_norm = network::QkNorm::kPerHead;
     a.qk_norm_bias = true;
   }
   spec.attention_bias = true;
@@ -159,7 +158,7 @@ NetworkSpec read_persimmon(ConfigReader& reader) {
   a.gated = false;
   a.residual_dropout = true;
   if (reader.flag("qk_layernorm")) {
-    a.qk_norm = QkNorm::kPerHead;
+    a.qk_norm = network::QkNorm::kPerHead;
     a.qk_norm_bias = true;
   }
   spec.attention_bias = true;
@@ -175,7 +174,7 @@ NetworkSpec read_stablelm(ConfigReader& reader) {
   use_layer_norm(spec, reader.positive("layer_norm_eps"));
   Architecture& a = spec.architecture;
   a.qkv_bias = reader.flag("use_qkv_bias");
-  if (reader.flag("qk_layernorm")) a.qk_norm = QkNorm::kPerHeadOwn;
+  if (reader.flag("qk_layernorm")) a.qk_norm = network::QkNorm::kPerHeadOwn;
   a.parallel = a.shared_norm = reader.flag("use_parallel_residual");
   a.residual_dropout = true;
   read_dropouts(reader, spec, {"hidden_dropout"});

@@ -13,7 +13,6 @@ namespace {
 using network::Architecture;
 using network::NetworkSpec;
 using network::NormPlacement;
-using network::QkNorm;
 using network::QkvLayout;
 using nlohmann::json;
 
@@ -50,7 +49,7 @@ NetworkSpec read_qwen2(ConfigReader& reader) {
 NetworkSpec read_qwen3(ConfigReader& reader) {
   NetworkSpec spec = read_llama_like(reader);
   spec.attention_bias = reader.flag("attention_bias");
-  spec.architecture.qk_norm = QkNorm::kPerHead;
+  spec.architecture.qk_norm = network::QkNorm::kPerHead;
   return spec;
 }
 
@@ -77,7 +76,7 @@ NetworkSpec read_granite(ConfigReader& reader) {
 NetworkSpec read_hunyuan(ConfigReader& reader) {
   NetworkSpec spec = read_llama_like(reader);
   spec.attention_bias = reader.flag("attention_bias");
-  spec.architecture.qk_norm = QkNorm::kPerHead;
+  spec.architecture.qk_norm = network::QkNorm::kPerHead;
   spec.architecture.qk_norm_after_rotary = true;
   return spec;
 }
@@ -117,7 +116,7 @@ NetworkSpec read_olmo2(ConfigReader& reader) {
   NetworkSpec spec = read_llama_like(reader);
   spec.attention_bias = reader.flag("attention_bias");
   spec.architecture.placement = NormPlacement::kOutput;
-  spec.architecture.qk_norm = QkNorm::kWhole;
+  spec.architecture.qk_norm = network::QkNorm::kWhole;
   return spec;
 }
 
@@ -125,7 +124,7 @@ NetworkSpec read_olmo2(ConfigReader& reader) {
 NetworkSpec read_exaone4(ConfigReader& reader) {
   NetworkSpec spec = read_llama_like(reader);
   spec.architecture.placement = NormPlacement::kOutput;
-  spec.architecture.qk_norm = QkNorm::kPerHead;
+  spec.architecture.qk_norm = network::QkNorm::kPerHead;
   if (reader.complete("sliding_window") == nullptr || reader.error()) return spec;
   if (!has_layer_facts(spec)) return spec;
   spec.layer_facts.resize(static_cast<std::size_t>(spec.layers));

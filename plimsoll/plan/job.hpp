@@ -98,7 +98,7 @@ struct Job {
   // Whether some parameters do not learn.
   bool adapts() const { return lora.has_value() || !freeze.empty(); }
   // Whether ranks have anything to exchange. World size 1 with a stage takes the same path.
-  bool sharded() const { return ranks > 1 || stage != shard::Stage::kNothing; }
+  bool sharded() const { return shard::shards(stage, ranks); }
   shard::Arithmetic arithmetic() const;
   shard::ScheduleOptions schedule_options() const;
   // Of the gradients that the optimizer reads. Sums over ranks of 16-bit gradients are fp32.

@@ -10,16 +10,16 @@ namespace {
 using network::SavedRecord;
 using timeline::Tag;
 
-bool is_model_state(Tag tag) {
-  return tag == Tag::kParameters || tag == Tag::kBuffers || tag == Tag::kGathered;
-}
-
 void add_to(LedgerLine& line, std::int64_t bytes) {
   line.bytes = checked_add(line.bytes, bytes);
   ++line.count;
 }
 
 }  // namespace
+
+bool is_model_state(Tag tag) {
+  return tag == Tag::kParameters || tag == Tag::kBuffers || tag == Tag::kGathered;
+}
 
 void LedgerCounter::add(std::int64_t bytes, std::int64_t storage_bytes, std::uint64_t storage,
                         Tag tag, bool on_host) {

@@ -29,6 +29,9 @@ struct Ledger {
   std::int64_t host_bytes = 0;
 };
 
+// Parameters, gathered ones too, and buffers: saved by reference, alive whether saved or not.
+bool is_model_state(timeline::Tag tag);
+
 // Counts saved tensors one by one; the only place that knows the conventions.
 class LedgerCounter {
  public:

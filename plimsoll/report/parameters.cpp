@@ -19,16 +19,11 @@ const char* const kUnknownActive = "a weights file does not say which experts a 
 const char* const kUnknownOthers = "a weights file holds no buffers that are not saved";
 const char* const kUnknownBuffers = "a weights file does not say which tensors are buffers";
 
-std::string share(std::int64_t part, std::int64_t whole) {
-  if (whole == 0) return "";
-  return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
 // Roles have shapes in place of a formula, and those may be many.
 std::string roles_section(const Parameters& p, const TextStyle& style) {
   Table table({{"term", Align::kLeft}, {"parameters"}, {"share"}, {"tensors", Align::kWrap}});
   for (const network::ParameterTerm& term : p.terms) {
-    table.row({term.name, grouped(term.count), share(term.count, p.count), term.substituted});
+    table.row({term.name, grouped(term.count), share_text(term.count, p.count), term.substituted});
   }
   table.rule();
   table.row({"sum", grouped(p.count), "", ""});
@@ -44,7 +39,7 @@ std::string terms_section(const Parameters& p, const TextStyle& style) {
                {"share"}});
   for (const network::ParameterTerm& term : p.terms) {
     table.row({term.name, term.formula, term.substituted, grouped(term.count),
-               share(term.count, p.count)});
+               share_text(term.count, p.count)});
   }
   table.rule();
   table.row({"sum", "", "", grouped(p.count), ""});
@@ -85,7 +80,7 @@ std::string totals_line(const Parameters& p, const TextStyle& style) {
                   grouped(p.persistent_buffers.value_or(0)));
   if (p.active && *p.active != p.count) {
     text += fmt::format("  a token uses {} of them ({})\n", grouped(*p.active),
-                        share(*p.active, p.count));
+                        share_text(*p.active, p.count));
   }
   for (const auto& names : p.tied) {
     const std::string line = visible(fmt::format("tied: {}", fmt::join(names, " = ")));

@@ -64,16 +64,11 @@ std::string peak_place(const StepTimeline& step) {
   return place + "; alive then:";
 }
 
-std::string share(std::int64_t part, std::int64_t whole) {
-  if (whole == 0) return "";
-  return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
 std::string peak_section(const StepTimeline& step, const char* which, const TextStyle& style) {
   Table table({{"", Align::kLeft}, {""}, {""}, {""}});
   for (const AliveTag& alive : alive_tags(step.peak)) {
     table.row({std::string(timeline::name(alive.tag)), bytes_text(alive.bytes),
-               human_text(alive.bytes), share(alive.bytes, step.peak.bytes)});
+               human_text(alive.bytes), share_text(alive.bytes, step.peak.bytes)});
   }
   const std::string facts = fmt::format(" of the {} step: {} bytes ({})", which,
                                         bytes_text(step.peak.bytes), human_text(step.peak.bytes));

@@ -111,7 +111,7 @@ std::vector<Ours> listed(const Parameters& parameters) {
   return ours;
 }
 
-std::vector<Ours> parameters_of(const formats::CountedModel& model) {
+std::vector<Ours> counted(const formats::CountedModel& model) {
   if (!model.inventory) {
     network::BuildOptions options;
     options.sequence = 1;  // sizes of a run do not matter here
@@ -234,7 +234,7 @@ PublishedCount explain_number(std::int64_t calculated, std::int64_t published) {
 
 PublishedCount explain_weights(const formats::CountedModel& model,
                                std::span<const formats::TensorEntry> tensors, std::string file) {
-  std::vector<Ours> ours = parameters_of(model);
+  std::vector<Ours> ours = counted(model);
   std::int64_t calculated = 0;
   for (const Ours& o : ours) calculated = checked_add(calculated, o.elements);
   std::vector<const formats::TensorEntry*> rest;

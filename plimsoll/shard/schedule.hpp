@@ -153,8 +153,7 @@ class Schedule {
   const UnitState& at(UnitIndex u) const;
   bool gathers() const { return options_.stage == Stage::kParameters; }
   bool reduces() const {
-    return (options_.stage != Stage::kNothing || options_.ranks > 1) &&
-           (options_.reduce_each || last_micro_batch_);
+    return shards(options_.stage, options_.ranks) && (options_.reduce_each || last_micro_batch_);
   }
 
   void start() { actions_.clear(); }

@@ -13,4 +13,10 @@ enum class Stage : std::uint8_t {
   kParameters = 3,  // and parameters, which are gathered unit by unit before use
 };
 
+// Whether `ranks` ranks go through the sharded step at all. A world of one rank with a stage takes
+// the same path as a larger one.
+constexpr bool shards(Stage stage, std::int32_t ranks) {
+  return ranks > 1 || stage != Stage::kNothing;
+}
+
 }  // namespace plimsoll::shard

@@ -26,16 +26,12 @@ std::string dtype_name(at::ScalarType type) {
   return c10::toString(type);
 }
 
-bool is_model_state(timeline::Tag tag) {
-  return tag == timeline::Tag::kParameters || tag == timeline::Tag::kBuffers;
-}
-
 BytesByFamily measured_families(const network::Network& net, const plan::Job& job) {
   BytesByFamily bytes;
   for (const engine::SavedTensor& s : engine::saved_tensors(net, job, at::kCPU).tensors) {
     network::Dims shape;
     for (std::int64_t d : s.shape) shape.push_back(d);
-    bytes[{to_text(shape), dtype_name(s.dtype), is_model_state(s.tag)}] += s.bytes;
+    bytes[{to_text(shape), dtype_name(s.dtype), plan::is_model_state(s.tag)}] += s.bytes;
   }
   return bytes;
 }

@@ -12,6 +12,8 @@
 #include "plimsoll/comm/self.hpp"
 #include "plimsoll/comm/threads.hpp"
 
+#include "tests/dist/on_threads.hpp"
+
 namespace plimsoll::test {
 namespace {
 
@@ -24,11 +26,6 @@ std::exception_ptr first_of(const std::vector<std::exception_ptr>& thrown) {
     if (one) return one;
   }
   return nullptr;
-}
-
-// Runs the body on `ranks` threads, none of which may throw.
-void run_cleanly(int ranks, const std::function<void(Communicator&)>& body) {
-  CHECK(first_of(comm::run_threads(ranks, body)) == nullptr);
 }
 
 }  // namespace

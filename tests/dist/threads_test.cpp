@@ -15,20 +15,12 @@
 #include "plimsoll/comm/self.hpp"
 
 #include "tests/dist/conformance.hpp"
+#include "tests/dist/on_threads.hpp"
 
 namespace plimsoll::test {
 namespace {
 
 using comm::Communicator;
-
-std::string message_of(const std::exception_ptr& thrown) {
-  if (!thrown) return "";
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
 
 template <class Error>
 bool is(const std::exception_ptr& thrown) {
@@ -44,11 +36,6 @@ bool is(const std::exception_ptr& thrown) {
 
 comm::ConstView numbers(const std::vector<float>& of) { return comm::view(std::span(of)); }
 comm::View numbers(std::vector<float>& of) { return comm::view(std::span(of)); }
-
-// Runs the body on `ranks` threads, none of which may throw.
-void run_cleanly(int ranks, const std::function<void(Communicator&)>& body) {
-  for (const auto& one : comm::run_threads(ranks, body)) CHECK(message_of(one) == "");
-}
 
 comm::ThreadsOptions deadline_of(int milliseconds) {
   comm::ThreadsOptions options;

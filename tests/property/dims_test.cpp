@@ -15,7 +15,7 @@ namespace {
 
 using network::Dims;
 
-constexpr int kSamples = 20000;
+constexpr int kShapes = 20000;
 
 // Addresses of all elements in row-major order.
 std::vector<std::int64_t> addresses(const Dims& shape, const Dims& strides) {
@@ -100,7 +100,7 @@ std::optional<Dims> strides_of(const std::vector<std::int64_t>& all, const Dims&
 
 TEST_CASE("dims: contiguous strides list 0 .. n - 1 in order") {
   Dice dice(11);
-  for (int i = 0; i < kSamples; ++i) {
+  for (int i = 0; i < kShapes; ++i) {
     const Dims shape = random_shape(dice, Dims::kCapacity, 4);
     const std::vector<std::int64_t> all = addresses(shape, network::contiguous_strides(shape));
     CHECK(std::is_sorted(all.begin(), all.end()));
@@ -112,7 +112,7 @@ TEST_CASE("dims: contiguous strides list 0 .. n - 1 in order") {
 TEST_CASE("dims: is_contiguous and is_dense against the list of addresses") {
   Dice dice(12);
   int dense = 0;
-  for (int i = 0; i < kSamples; ++i) {
+  for (int i = 0; i < kShapes; ++i) {
     const Dims shape = random_shape(dice, Dims::kCapacity, 4);
     const Dims strides = random_strides(dice, shape);
     CAPTURE(to_text(shape));
@@ -124,14 +124,14 @@ TEST_CASE("dims: is_contiguous and is_dense against the list of addresses") {
     CHECK(network::is_contiguous(shape, strides) ==
           (expected && std::is_sorted(all.begin(), all.end())));
   }
-  CHECK(dense > kSamples / 20);
+  CHECK(dense > kShapes / 20);
 }
 
 TEST_CASE("dims: view_strides gives a view exactly when strides can, with the same addresses") {
   Dice dice(13);
   int possible = 0;
   int impossible = 0;
-  for (int i = 0; i < kSamples; ++i) {
+  for (int i = 0; i < kShapes; ++i) {
     const Dims shape = random_shape(dice, 4, 6);
     const Dims strides = random_strides(dice, shape);
     const Dims wanted = random_factors(dice, network::element_count(shape));
@@ -144,13 +144,13 @@ TEST_CASE("dims: view_strides gives a view exactly when strides can, with the sa
     if (view.possible) CHECK(addresses(wanted, view.strides) == all);
     (view.possible ? possible : impossible) += 1;
   }
-  CHECK(possible > kSamples / 20);
-  CHECK(impossible > kSamples / 20);
+  CHECK(possible > kShapes / 20);
+  CHECK(impossible > kShapes / 20);
 }
 
 TEST_CASE("dims: broadcast against stretching element by element") {
   Dice dice(14);
-  for (int i = 0; i < kSamples; ++i) {
+  for (int i = 0; i < kShapes; ++i) {
     const Dims result = random_shape(dice, Dims::kCapacity, 4);
     // Two operands of that result: leading dimensions missing, others stretched from 1.
     const auto operand = [&](bool whole) {
@@ -173,7 +173,7 @@ TEST_CASE("dims: broadcast against stretching element by element") {
 
 TEST_CASE("dims: resolve fills the one -1") {
   Dice dice(15);
-  for (int i = 0; i < kSamples; ++i) {
+  for (int i = 0; i < kShapes; ++i) {
     const Dims shape = random_shape(dice, 4, 6);
     const Dims full = random_factors(dice, network::element_count(shape));
     Dims wanted = full;

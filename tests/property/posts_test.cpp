@@ -10,7 +10,7 @@
 namespace plimsoll::test {
 namespace {
 
-constexpr int kJobs = 2000;
+constexpr int kBudgets = 2000;
 constexpr std::int64_t kCounterBytes = 4;
 
 template <class Items>
@@ -49,7 +49,7 @@ bool has_counters(const plan::Job& job) {
 }  // namespace
 
 TEST_CASE("2,000 jobs: P is parameters times bytes, G and O are those that learn times theirs") {
-  for_each_random_job(kJobs, [](const RandomJob& random) {
+  for_each_random_job(kBudgets, [](const RandomJob& random) {
     const auto plan = plan::make_plan(random.spec, random.job);
     REQUIRE(plan.has_value());
     const plan::Recipe recipe = random.job.recipe();
@@ -69,7 +69,7 @@ TEST_CASE("2,000 jobs: P is parameters times bytes, G and O are those that learn
 
 TEST_CASE(
     "2,000 jobs: between steps weights and states are alive, before the optimizer all posts") {
-  for_each_random_job(kJobs, [](const RandomJob& random) {
+  for_each_random_job(kBudgets, [](const RandomJob& random) {
     const auto plan = plan::make_plan(random.spec, random.job);
     REQUIRE(plan.has_value());
     const network::Network network = random.network();
@@ -90,7 +90,7 @@ TEST_CASE(
 }
 
 TEST_CASE("2,000 jobs: what forward keeps is the ledger, the loss and what frames hold") {
-  for_each_random_job(kJobs, [](const RandomJob& random) {
+  for_each_random_job(kBudgets, [](const RandomJob& random) {
     // A checkpoint's closure also keeps tables that no node saved.
     if (random.job.checkpoint != network::Checkpoint::kNone || random.job.hold_logits) return;
     // transformers' adapters scale by a number, which the node keeps and no hook sees.

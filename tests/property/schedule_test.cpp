@@ -23,7 +23,7 @@ using shard::Stage;
 using shard::UnitIndex;
 using shard::UnitTraits;
 
-constexpr int kCases = 5000;
+constexpr int kSchedules = 5000;
 
 // Carries actions out as an engine would, and complains about the first that makes no sense.
 class Model {
@@ -274,7 +274,7 @@ ScheduleOptions random_options(Dice& dice) {
 
 TEST_CASE("5,000 runs: gathered before use, within the bound, released, each unit reduced once") {
   Dice dice(20260315);
-  for (int i = 0; i < kCases; ++i) {
+  for (int i = 0; i < kSchedules; ++i) {
     const ScheduleOptions options = random_options(dice);
     const bool wild = dice.coin();
     Run run(dice, random_units(dice), options, dice.coin());
@@ -299,7 +299,7 @@ TEST_CASE("5,000 runs: gathered before use, within the bound, released, each uni
 TEST_CASE(
     "5,000 runs of blocks in a row: two gathers a block, one of the root, whatever is ahead") {
   Dice dice(20260316);
-  for (int i = 0; i < kCases; ++i) {
+  for (int i = 0; i < kSchedules; ++i) {
     CAPTURE(i);
     ScheduleOptions options = random_options(dice);
     options.stage = Stage::kParameters;

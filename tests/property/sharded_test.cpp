@@ -24,7 +24,7 @@ using shard::Stage;
 using timeline::Phase;
 using timeline::Tag;
 
-constexpr int kJobs = 500;
+constexpr int kShardedJobs = 500;
 constexpr Stage kStages[] = {Stage::kNothing, Stage::kOptimizer, Stage::kGradients,
                              Stage::kParameters};
 
@@ -32,7 +32,7 @@ constexpr Stage kStages[] = {Stage::kNothing, Stage::kOptimizer, Stage::kGradien
 template <class Check>
 void for_each_sharded_job(Check&& check) {
   Dice dice(20260401);
-  for_each_random_job(kJobs, [&](const RandomJob& random) {
+  for_each_random_job(kShardedJobs, [&](const RandomJob& random) {
     RandomJob job = random;
     job.job.optimizer_impl = plan::OptimizerImpl::kPlimsoll;
     job.job.ranks = static_cast<std::int32_t>(dice.between(1, 5));

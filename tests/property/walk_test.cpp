@@ -16,7 +16,7 @@
 namespace plimsoll::test {
 namespace {
 
-constexpr int kJobs = 2000;
+constexpr int kWalks = 2000;
 // The first step makes states, the second is steady, the third must repeat it.
 constexpr std::int32_t kSteps = 3;
 
@@ -48,7 +48,7 @@ plan::Ledger ledger_at(const RandomJob& random, std::int64_t batch) {
 }  // namespace
 
 TEST_CASE("2,000 jobs: blocks are released once with their bytes, tags sum, nothing is left") {
-  for_each_random_job(kJobs, [](const RandomJob& random) {
+  for_each_random_job(kWalks, [](const RandomJob& random) {
     Audit audit;
     const plan::WalkResult result = plan::walk(random.network(), random.job, options(), audit);
     CHECK(audit.problem() == "");
@@ -59,7 +59,7 @@ TEST_CASE("2,000 jobs: blocks are released once with their bytes, tags sum, noth
 }
 
 TEST_CASE("2,000 jobs: a phase's peak is at least its start and its end") {
-  for_each_random_job(kJobs, [](const RandomJob& random) {
+  for_each_random_job(kWalks, [](const RandomJob& random) {
     timeline::PeakSink sink;
     plan::walk(random.network(), random.job, options(), sink);
     for (const timeline::PhaseFigures& f : sink.phases()) {
@@ -71,7 +71,7 @@ TEST_CASE("2,000 jobs: a phase's peak is at least its start and its end") {
 }
 
 TEST_CASE("2,000 jobs: figures without events, of the recording, and by counting are the same") {
-  for_each_random_job(kJobs, [](const RandomJob& random) {
+  for_each_random_job(kWalks, [](const RandomJob& random) {
     const network::Network network = random.network();
     timeline::PeakSink sink;
     plan::walk(network, random.job, options(), sink);
@@ -96,7 +96,7 @@ TEST_CASE("2,000 jobs: figures without events, of the recording, and by counting
 }
 
 TEST_CASE("2,000 jobs: the second step repeats") {
-  for_each_random_job(kJobs, [](const RandomJob& random) {
+  for_each_random_job(kWalks, [](const RandomJob& random) {
     timeline::PeakSink sink;
     plan::walk(random.network(), random.job, options(), sink);
     std::vector<timeline::PhaseFigures> second;
@@ -115,7 +115,7 @@ TEST_CASE("2,000 jobs: the second step repeats") {
 }
 
 TEST_CASE("2,000 jobs: from two sequences on, saved bytes are affine in the batch") {
-  for_each_random_job(kJobs, [](const RandomJob& random) {
+  for_each_random_job(kWalks, [](const RandomJob& random) {
     if (random.job.loss_chunks > 1) return;  // the last chunk is what remains
     const plan::Ledger two = ledger_at(random, 2);
     const plan::Ledger three = ledger_at(random, 3);

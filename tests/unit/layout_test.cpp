@@ -19,15 +19,15 @@ using shard::Range;
 using shard::Unit;
 using shard::UnitLayout;
 
-constexpr int kCases = 5000;
+constexpr int kLayouts = 5000;
 
-struct Model {
+struct RandomModel {
   std::vector<Parameter> parameters;
   Unit unit;
 };
 
-Model random_model(Dice& dice) {
-  Model model;
+RandomModel random_model(Dice& dice) {
+  RandomModel model;
   for (std::int64_t i = dice.between(0, 7); i > 0; --i) {
     Parameter p;
     p.name = "p" + std::to_string(i);
@@ -85,9 +85,9 @@ std::int64_t first_misplaced(const Bytes& storage, const Group& group) {
 
 TEST_CASE("5,000 units: groups lie apart, parameters at multiples of 64 bytes, padding below R") {
   Dice dice(20260312);
-  for (int i = 0; i < kCases; ++i) {
+  for (int i = 0; i < kLayouts; ++i) {
     CAPTURE(i);
-    const Model model = random_model(dice);
+    const RandomModel model = random_model(dice);
     const auto ranks = static_cast<std::int32_t>(dice.between(1, 9));
     const UnitLayout layout(model.unit, model.parameters, ranks);
     std::int64_t end = 0;
@@ -117,9 +117,9 @@ TEST_CASE("5,000 units: groups lie apart, parameters at multiples of 64 bytes, p
 
 TEST_CASE("5,000 units: packed bytes spread in place are every parameter's bytes") {
   Dice dice(20260313);
-  for (int i = 0; i < kCases; ++i) {
+  for (int i = 0; i < kLayouts; ++i) {
     CAPTURE(i);
-    const Model model = random_model(dice);
+    const RandomModel model = random_model(dice);
     const UnitLayout layout(model.unit, model.parameters,
                             static_cast<std::int32_t>(dice.between(1, 9)));
     Bytes storage(static_cast<std::size_t>(layout.storage_bytes()), 0);
@@ -135,9 +135,9 @@ TEST_CASE("5,000 units: packed bytes spread in place are every parameter's bytes
 
 TEST_CASE("5,000 units: each rank compacts its own pieces into its slot") {
   Dice dice(20260314);
-  for (int i = 0; i < kCases; ++i) {
+  for (int i = 0; i < kLayouts; ++i) {
     CAPTURE(i);
-    const Model model = random_model(dice);
+    const RandomModel model = random_model(dice);
     const auto ranks = static_cast<std::int32_t>(dice.between(1, 9));
     const UnitLayout layout(model.unit, model.parameters, ranks);
     for (const Group& group : layout.groups()) {

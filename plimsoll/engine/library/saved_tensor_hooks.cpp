@@ -24,11 +24,11 @@ torch::autograd::Engine& hooking_engine() {
 }
 
 void install_engine_once() {
-  static const bool installed = [] {
+  static const bool once = [] {
     torch::autograd::set_default_engine_stub(&hooking_engine);
     return true;
   }();
-  static_cast<void>(installed);
+  static_cast<void>(once);
 }
 
 }  // namespace

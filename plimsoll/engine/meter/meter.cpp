@@ -11,9 +11,7 @@
 #include "plimsoll/engine/library/operation_names.hpp"
 
 namespace plimsoll::engine {
-namespace {
-
-struct TextHash {
+struct OperationNameHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const {
     return std::hash<std::string_view>{}(text);
@@ -21,7 +19,7 @@ struct TextHash {
 };
 
 // Gives each operation name a number within one stream; "" is 0.
-class Names {
+class OperationNumbers {
  public:
   timeline::OperationId id(std::string_view name) {
     const auto found = ids_.find(name);
@@ -35,10 +33,9 @@ class Names {
 
  private:
   std::vector<std::string> names_{""};
-  std::unordered_map<std::string, timeline::OperationId, TextHash, std::equal_to<>> ids_{{"", 0}};
+  std::unordered_map<std::string, timeline::OperationId, OperationNameHash, std::equal_to<>> ids_{
+      {"", 0}};
 };
-
-}  // namespace
 
 // What one meter has recorded. All members are guarded by AllocationLock.
 class Meter::Stream {
@@ -128,7 +125,7 @@ class Meter::Stream {
   OperationWatch watch_;
   timeline::Recorder recorder_;
   timeline::Sink* sink_;
-  Names names_;
+  OperationNumbers names_;
   std::unordered_set<std::uint64_t> adopted_;
   bool phase_open_ = false;
   bool stopped_ = false;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "plimsoll/base/hash.hpp"
 #include "plimsoll/engine/library/allocators.hpp"
 #include "plimsoll/engine/run/library_calls.hpp"
 
@@ -30,13 +31,6 @@ void fill(at::Tensor& t, network::Init init, std::optional<at::Generator> genera
     case network::Init::kZeros:
       t.zero_();
   }
-}
-
-// FNV-1a, so that every name has a stream of its own.
-std::uint64_t seed_of(std::string_view name, std::uint64_t seed) {
-  std::uint64_t hash = 0xcbf29ce484222325U ^ seed;
-  for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
 }
 
 // cos or sin of position * theta^(-2 i / H), pairs (i, i + H/2), computed in double.
@@ -96,7 +90,8 @@ void fill_mask(at::Tensor& mask, const network::Input& input) {
 
 void fill_parameter(const network::Parameter& parameter, std::uint64_t seed, at::Tensor tensor) {
   if (tensor.is_meta()) return;
-  const std::uint64_t own_seed = seed_of(parameter.name, seed);
+  // Every name has a stream of its own.
+  const std::uint64_t own_seed = fnv1a(parameter.name, seed);
   fill(tensor, parameter.init, at::make_generator<at::CPUGeneratorImpl>(own_seed));
 }
 

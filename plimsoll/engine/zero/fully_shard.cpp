@@ -43,8 +43,8 @@ struct WrappedUnit::Shared {
   void end_backward();
   // Whether the pass that ends has summed gradients over ranks.
   bool reduces() const {
-    const bool sharded = world.size() > 1 || settings.stage != shard::Stage::kNothing;
-    return sharded && (settings.reduce_each || last_micro_batch);
+    return shard::shards(settings.stage, world.size()) &&
+           (settings.reduce_each || last_micro_batch);
   }
 };
 

@@ -40,7 +40,7 @@ inline shard::Arithmetic arithmetic(const Settings& settings, at::ScalarType par
   result.sum = static_cast<std::int64_t>(c10::elementSize(sum_type(parameter)));
   result.moment = static_cast<std::int64_t>(c10::elementSize(settings.moment));
   result.moments = settings.moments;
-  const bool sharded = ranks > 1 || settings.stage != shard::Stage::kNothing;
+  const bool sharded = shard::shards(settings.stage, ranks);
   const bool narrow = static_cast<std::int64_t>(c10::elementSize(parameter)) < result.sum;
   result.local_sums = settings.accumulate_wide && narrow && !(sharded && settings.reduce_each);
   return result;

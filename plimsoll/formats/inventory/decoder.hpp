@@ -24,6 +24,9 @@ enum class MlpKind : std::uint8_t {
   kPlain,       // up_proj, down_proj
 };
 
+// What layer_types call a layer with attention over all positions.
+inline constexpr std::string_view kFullAttention = "full_attention";
+
 enum class QkNorm : std::uint8_t {
   kNone,
   kHead,   // [H], shared by all heads

@@ -12,8 +12,6 @@
 namespace plimsoll::formats {
 namespace {
 
-constexpr std::string_view kFullAttention = "full_attention";
-
 struct DeltaSizes {
   std::int64_t keys = 1;    // width of queries, and of keys
   std::int64_t values = 1;  // width of values, and of the gate
@@ -135,7 +133,7 @@ void qwen3_next(ConfigReader& reader, InventoryBuilder& g) {
   });
 }
 
-constexpr std::array<InventoryFamily, 3> kFamilies = {{
+constexpr std::array<InventoryFamily, 3> kDeltaHybrids = {{
     {"qwen3_5_moe_text", qwen3_5_moe, "Qwen3_5MoeForCausalLM"},
     {"qwen3_5_text", qwen3_5, "Qwen3_5ForCausalLM"},
     {"qwen3_next", qwen3_next, "Qwen3NextForCausalLM"},
@@ -144,7 +142,7 @@ constexpr std::array<InventoryFamily, 3> kFamilies = {{
 }  // namespace
 
 const InventoryFamily* find_delta_hybrid(std::string_view model_type) {
-  return find_in(kFamilies, model_type);
+  return find_in(kDeltaHybrids, model_type);
 }
 
 }  // namespace plimsoll::formats

@@ -288,7 +288,7 @@ void starcoder2(ConfigReader& reader, InventoryBuilder& g) {
   write_dense(reader, g, style);
 }
 
-constexpr std::array<InventoryFamily, 33> kFamilies = {{
+constexpr std::array<InventoryFamily, 33> kDenseDecoders = {{
     {"apertus", apertus, "ApertusForCausalLM"},
     {"arcee", arcee, "ArceeForCausalLM"},
     {"cohere", cohere, "CohereForCausalLM"},
@@ -327,7 +327,7 @@ constexpr std::array<InventoryFamily, 33> kFamilies = {{
 }  // namespace
 
 const InventoryFamily* find_dense_decoder(std::string_view model_type) {
-  return find_in(kFamilies, model_type);
+  return find_in(kDenseDecoders, model_type);
 }
 
 }  // namespace plimsoll::formats

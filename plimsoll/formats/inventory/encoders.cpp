@@ -329,7 +329,7 @@ void modernbert(ConfigReader& reader, InventoryBuilder& g) {
   if (reader.flag("decoder_bias")) g.tensor("decoder.bias", {s.vocabulary});
 }
 
-constexpr std::array<InventoryFamily, 6> kFamilies = {{
+constexpr std::array<InventoryFamily, 6> kEncoders = {{
     {"albert", albert, "AlbertForMaskedLM"},
     {"bert", bert, "BertForMaskedLM"},
     {"deberta-v2", deberta, "DebertaV2ForSequenceClassification"},
@@ -341,7 +341,7 @@ constexpr std::array<InventoryFamily, 6> kFamilies = {{
 }  // namespace
 
 const InventoryFamily* find_encoder(std::string_view model_type) {
-  return find_in(kFamilies, model_type);
+  return find_in(kEncoders, model_type);
 }
 
 }  // namespace plimsoll::formats

@@ -349,7 +349,7 @@ void ernie_moe(ConfigReader& reader, InventoryBuilder& g) {
   });
 }
 
-constexpr std::array<InventoryFamily, 17> kFamilies = {{
+constexpr std::array<InventoryFamily, 17> kExpertDecoders = {{
     {"deepseek_v2", deepseek_v2, "DeepseekV2ForCausalLM"},
     {"deepseek_v3", deepseek_v3, "DeepseekV3ForCausalLM"},
     {"dots1", dots1, "Dots1ForCausalLM"},
@@ -372,7 +372,7 @@ constexpr std::array<InventoryFamily, 17> kFamilies = {{
 }  // namespace
 
 const InventoryFamily* find_expert_decoder(std::string_view model_type) {
-  return find_in(kFamilies, model_type);
+  return find_in(kExpertDecoders, model_type);
 }
 
 }  // namespace plimsoll::formats

@@ -376,7 +376,7 @@ void xglm(ConfigReader& reader, InventoryBuilder& g) {
   write_head(reader, g, "model.embed_tokens", "lm_head", vocabulary, width, false);
 }
 
-constexpr std::array<InventoryFamily, 11> kFamilies = {{
+constexpr std::array<InventoryFamily, 11> kGpts = {{
     {"biogpt", biogpt, "BioGptForCausalLM"},
     {"bloom", bloom, "BloomForCausalLM"},
     {"codegen", codegen, "CodeGenForCausalLM"},
@@ -393,7 +393,7 @@ constexpr std::array<InventoryFamily, 11> kFamilies = {{
 }  // namespace
 
 const InventoryFamily* find_gpt(std::string_view model_type) {
-  return find_in(kFamilies, model_type);
+  return find_in(kGpts, model_type);
 }
 
 }  // namespace plimsoll::formats

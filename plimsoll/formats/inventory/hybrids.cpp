@@ -15,8 +15,6 @@
 namespace plimsoll::formats {
 namespace {
 
-constexpr std::string_view kFullAttention = "full_attention";
-
 DecoderStyle plain_attention(ConfigReader& reader) {
   DecoderStyle style;
   style.qkv_bias = style.out_bias = reader.flag("attention_bias");
@@ -294,7 +292,7 @@ void minimax(ConfigReader& reader, InventoryBuilder& g) {
   });
 }
 
-constexpr std::array<InventoryFamily, 7> kFamilies = {{
+constexpr std::array<InventoryFamily, 7> kHybrids = {{
     {"bamba", bamba, "BambaForCausalLM"},
     {"granitemoehybrid", granite_hybrid, "GraniteMoeHybridForCausalLM"},
     {"jamba", jamba, "JambaForCausalLM"},
@@ -307,7 +305,7 @@ constexpr std::array<InventoryFamily, 7> kFamilies = {{
 }  // namespace
 
 const InventoryFamily* find_hybrid(std::string_view model_type) {
-  return find_in(kFamilies, model_type);
+  return find_in(kHybrids, model_type);
 }
 
 }  // namespace plimsoll::formats

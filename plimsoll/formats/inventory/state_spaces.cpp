@@ -223,7 +223,7 @@ void recurrent_gemma(ConfigReader& reader, InventoryBuilder& g) {
   });
 }
 
-constexpr std::array<InventoryFamily, 5> kFamilies = {{
+constexpr std::array<InventoryFamily, 5> kStateSpaces = {{
     {"falcon_mamba", falcon_mamba, "FalconMambaForCausalLM"},
     {"mamba", mamba, "MambaForCausalLM"},
     {"mamba2", mamba2, "Mamba2ForCausalLM"},
@@ -234,7 +234,7 @@ constexpr std::array<InventoryFamily, 5> kFamilies = {{
 }  // namespace
 
 const InventoryFamily* find_state_space(std::string_view model_type) {
-  return find_in(kFamilies, model_type);
+  return find_in(kStateSpaces, model_type);
 }
 
 }  // namespace plimsoll::formats

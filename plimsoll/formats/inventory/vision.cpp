@@ -329,7 +329,7 @@ void clip(ConfigReader& reader, InventoryBuilder& g) {
   g.linear("text_projection", joint, text);
 }
 
-constexpr std::array<InventoryFamily, 5> kFamilies = {{
+constexpr std::array<InventoryFamily, 5> kVision = {{
     {"clip", clip, "CLIPModel"},
     {"convnext", convnext, "ConvNextForImageClassification"},
     {"dinov2", dinov2, "Dinov2ForImageClassification"},
@@ -340,7 +340,7 @@ constexpr std::array<InventoryFamily, 5> kFamilies = {{
 }  // namespace
 
 const InventoryFamily* find_vision(std::string_view model_type) {
-  return find_in(kFamilies, model_type);
+  return find_in(kVision, model_type);
 }
 
 }  // namespace plimsoll::formats

@@ -65,6 +65,7 @@ struct AutogradMemory {
   Pool<Storage> storages;
   Pool<Node> nodes;
   Pool<Frame> frames;
+  std::vector<Node*> unfollowed;  // by count_dependencies; empty between its calls
 };
 
 class Autograd {

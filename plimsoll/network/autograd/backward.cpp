@@ -32,20 +32,20 @@ void Autograd::backward(const Tensor& loss) {
 
 // Fills Node::pending with the number of edges that will deliver to each reachable node.
 void Autograd::count_dependencies(Node& root) {
-  std::vector<Node*> reached{&root};
+  std::vector<Node*>& unfollowed = memory_.unfollowed;
+  unfollowed.assign(1, &root);
   root.visited = true;
-  for (std::size_t i = 0; i < reached.size(); ++i) {
-    for (const Edge& edge : reached[i]->edges) {
+  while (!unfollowed.empty()) {
+    Node* node = unfollowed.back();
+    unfollowed.pop_back();
+    for (const Edge& edge : node->edges) {
       Node* next = edge.node.get();
       if (next == nullptr) continue;
       ++next->pending;
-      if (!next->visited) {
-        next->visited = true;
-        reached.push_back(next);
-      }
+      if (std::exchange(next->visited, true)) continue;
+      unfollowed.push_back(next);
     }
   }
-  for (Node* node : reached) node->visited = false;
 }
 
 // The ready node with the highest sequence number runs first, accumulators before all others.
@@ -63,6 +63,7 @@ void Autograd::run_ready_nodes() {
     const Ref<Node> held = std::move(ready_.back().node);
     ready_.pop_back();
     Node& node = *held;
+    node.visited = false;  // an accumulator serves the next backward pass, too
     operation = node.operation;
     if (node.watch >= 0 && on_watched_node) on_watched_node(node.watch);
     Gradients out;

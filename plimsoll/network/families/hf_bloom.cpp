@@ -7,11 +7,6 @@
 namespace plimsoll::network::hf {
 namespace {
 
-ValueId dropout_add(Context& c, ValueId x, ValueId residual) {
-  PythonFrame frame(c);
-  return c.g.add(residual, c.dropout(x));
-}
-
 // [B, N, T, H] -> [B N, T, H].
 ValueId batches(Context& c, ValueId x) {
   return c.g.reshape(x, {checked_mul(c.o.batch, c.spec.heads), c.o.sequence, c.spec.head_dim});

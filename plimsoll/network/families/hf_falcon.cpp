@@ -20,11 +20,6 @@ ValueId falcon_linear(Context& c, ValueId x, const Affine& w) {
   return c.adapted(x, falcon_product(c, x, w), w);
 }
 
-ValueId dropout_add(Context& c, ValueId x, ValueId residual) {
-  PythonFrame frame(c);
-  return c.g.add(residual, c.dropout(x));
-}
-
 ValueId picked(Context& c, ValueId x, std::int64_t index) {
   Attributes attributes;
   attributes.dim = 2;

@@ -122,4 +122,9 @@ ValueId layer(Context& c, ValueId x, std::int64_t i) {
   return y;
 }
 
+ValueId dropout_add(Context& c, ValueId x, ValueId residual) {
+  PythonFrame frame(c);
+  return c.g.add(residual, c.dropout(x));
+}
+
 }  // namespace plimsoll::network::hf

@@ -35,6 +35,8 @@ ValueId mlp(Context& c, ValueId x, const LayerWeights& w);
 // The steps of an MLP without a gate, in the caller's frame.
 ValueId plain_mlp(Context& c, ValueId x, const LayerWeights& w);
 ValueId activation(Context& c, ValueId x);
+// residual + dropout(x), as a function of its own in transformers.
+ValueId dropout_add(Context& c, ValueId x, ValueId residual);
 
 // x [B, T, D] -> [B, T, D]: layer `i`, under checkpointing when the options say so.
 ValueId layer(Context& c, ValueId x, std::int64_t i);

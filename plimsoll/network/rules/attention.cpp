@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plimsoll/base/checked.hpp"
 #include "plimsoll/network/rules/elementwise.hpp"
 #include "plimsoll/network/rules/kernels.hpp"
 #include "plimsoll/network/rules/products.hpp"
@@ -12,10 +13,6 @@ namespace plimsoll::network::rules {
 namespace {
 
 bool is_half(DType dtype) { return size_of(dtype) == 2; }
-
-std::int64_t rounded_up(std::int64_t n, std::int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
-}
 
 // Tiles of the CPU's flash kernel: query rows by length, at most 512 keys.
 struct Tiles {

@@ -5,14 +5,6 @@
 namespace plimsoll::network::rules {
 namespace {
 
-void add_backward(Autograd&, Node& node, Gradients& in, Gradients& out) {
-  for (std::size_t i = 0; i < 2; ++i) {
-    if (node.wants(i)) out[i] = in[0];
-  }
-}
-
-void hand_on(Autograd&, Node&, Gradients& in, Gradients& out) { out[0] = in[0]; }
-
 constexpr std::size_t kSelf = 0;
 constexpr std::size_t kOther = 1;
 

@@ -18,12 +18,6 @@ void sub_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   if (node.wants(0)) out[0] = in[0];
 }
 
-void add_backward(Autograd&, Node& node, Gradients& in, Gradients& out) {
-  for (std::size_t i = 0; i < 2; ++i) {
-    if (node.wants(i)) out[i] = in[0];
-  }
-}
-
 }  // namespace
 
 Tensor pow3(Autograd& a, const Tensor& x) {

@@ -231,4 +231,16 @@ Tensor expanded(Autograd& a, const Tensor& t, const Dims& shape) {
   return a.tracked_view(t, shape, strides);
 }
 
+Tensor contiguous_copy(Autograd& a, const Tensor& t) {
+  return t.contiguous() ? Tensor() : a.scratch(t.shape(), t.dtype());
+}
+
+void hand_on(Autograd&, Node&, Gradients& in, Gradients& out) { out[0] = in[0]; }
+
+void add_backward(Autograd&, Node& node, Gradients& in, Gradients& out) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (node.wants(i)) out[i] = in[0];
+  }
+}
+
 }  // namespace plimsoll::network::rules

@@ -58,9 +58,17 @@ Tensor sum_to(Autograd& a, const Tensor& t, const Dims& shape);
 // Inside a backward formula: a tracked view when strides allow it, else a contiguous copy.
 Tensor reshape_gradient(Autograd& a, const Tensor& g, const Dims& shape);
 
+// Kernels that read rows copy an operand that is not contiguous: scratch for as long as the caller
+// keeps it, nothing for a contiguous one.
+Tensor contiguous_copy(Autograd& a, const Tensor& t);
+
 Tensor transposed(Autograd& a, const Tensor& t, std::size_t d0, std::size_t d1);
 Tensor expanded(Autograd& a, const Tensor& t, const Dims& shape);
 
 Dims swapped(const Dims& dims, std::size_t d0, std::size_t d1);
+
+// Formulas of several operations: the gradient itself, for the one input or for both of them.
+void hand_on(Autograd& a, Node& node, Gradients& in, Gradients& out);
+void add_backward(Autograd& a, Node& node, Gradients& in, Gradients& out);
 
 }  // namespace plimsoll::network::rules

@@ -52,11 +52,6 @@ void embedding_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) 
   if (copies && !a.facts.embedding_copies_first) a.scratch(in[0].shape(), in[0].dtype());
 }
 
-// The kernel reads rows: an operand that is not contiguous is copied for its duration.
-Tensor contiguous_copy(Autograd& a, const Tensor& t) {
-  return t.contiguous() ? Tensor() : a.scratch(t.shape(), t.dtype());
-}
-
 void log_softmax_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor result = a.unpack(node, 0);
   out[0] = a.empty(result.shape(), result.dtype());

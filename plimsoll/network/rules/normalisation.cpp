@@ -7,11 +7,6 @@
 namespace plimsoll::network::rules {
 namespace {
 
-// The kernels read rows: an operand that is not contiguous is copied for their duration.
-Tensor contiguous_copy(Autograd& a, const Tensor& t) {
-  return t.contiguous() ? Tensor() : a.scratch(t.shape(), t.dtype());
-}
-
 // layer_norm saves input, weight, bias, mean, rstd in slots 0..4.
 void layer_norm_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor x = a.unpack(node, 0);

@@ -1,15 +1,8 @@
 #include "plimsoll/network/rules/softmax.hpp"
 
+#include "plimsoll/network/rules/kernels.hpp"
+
 namespace plimsoll::network::rules {
-namespace {
-
-// The kernel reads rows: an operand that is not contiguous is copied for its duration.
-Tensor contiguous_copy(Autograd& a, const Tensor& t) {
-  return t.contiguous() ? Tensor() : a.scratch(t.shape(), t.dtype());
-}
-
-}  // namespace
-
 void softmax_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Tensor result = a.unpack(node, 0);
   out[0] = a.empty(result.shape(), result.dtype());

@@ -46,8 +46,6 @@ void cat_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   }
 }
 
-void hand_on(Autograd&, Node&, Gradients& in, Gradients& out) { out[0] = in[0]; }
-
 // The gradient summed over the expanded dimensions.
 void expand_backward(Autograd& a, Node& node, Gradients& in, Gradients& out) {
   const Dims& shape = node.input(0).shape;

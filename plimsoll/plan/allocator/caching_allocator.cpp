@@ -5,13 +5,6 @@
 #include "plimsoll/base/checked.hpp"
 
 namespace plimsoll::plan::allocator {
-namespace {
-
-std::int64_t rounded_up(std::int64_t bytes, std::int64_t multiple) {
-  return checked_add(bytes, multiple - 1) / multiple * multiple;
-}
-
-}  // namespace
 
 std::int64_t rounded_request(std::int64_t bytes) { return rounded_up(bytes, kBlockMultiple); }
 

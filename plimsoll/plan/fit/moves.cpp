@@ -57,10 +57,10 @@ Move smaller_micro_batches(const Job& job) {
 
 // Stages below 1 divide nothing: more ranks help from stage 1 on.
 Move more_ranks(const Job& job) {
-  constexpr std::int32_t kMostRanks = 1024;  // beyond it advice is no help
+  constexpr std::int32_t kMostAdvisedRanks = 1024;  // beyond it advice is no help
   Move move{"more ranks", ChangeCost::kMoreRanks, {}};
   const bool divides = job.stage != Stage::kNothing;
-  for (std::int32_t ranks = 2 * job.ranks; ranks <= kMostRanks; ranks *= 2) {
+  for (std::int32_t ranks = 2 * job.ranks; ranks <= kMostAdvisedRanks; ranks *= 2) {
     Level level{{{"--ranks", text(ranks)}}, [ranks, divides](Job& other) {
                   other.ranks = ranks;
                   if (!divides) other.stage = Stage::kParameters;
