@@ -54,6 +54,7 @@ Result<void> validate_adaptation(const Job& job, const network::NetworkSpec& spe
   network::BuildOptions options = job.build_options();
   options.batch = 1;
   options.sequence = 1;  // parameters are the same
+  options.loss_chunks = 1;
   return validate_freeze(network::build_network(spec, options), job);
 }
 

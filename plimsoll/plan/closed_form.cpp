@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "plimsoll/network/rules/attention.hpp"
+#include "plimsoll/plan/model_states.hpp"
 
 namespace plimsoll::plan {
 namespace {
@@ -214,6 +215,22 @@ Share states_of(const Job& job) {
   return job.stage == shard::Stage::kNothing ? Share{states, 0} : Share{0, states};
 }
 
+// P, G and O of a recipe that is formulas.
+void set_formula_posts(ClosedForm& form, const Job& job, double psi) {
+  const ModelStateRecipe& recipe = *find_model_state_recipe(name(job.precision));
+  const auto stage = static_cast<int>(job.stage);
+  const ModelStates states = model_states(recipe, psi, job.ranks, stage);
+  form.posts.parameters = states.parameters;
+  form.posts.gradients = states.gradients;
+  form.posts.optimizer = states.optimizer;
+  const auto text = [&](double bytes, int from) {
+    return fmt::format("{} Psi{}", bytes, stage >= from ? "/R" : "");
+  };
+  form.parameters = text(recipe.weights, 3);
+  form.gradients = text(recipe.gradients, 2);
+  form.optimizer = text(recipe.optimizer, 1);
+}
+
 }  // namespace
 
 ClosedForm closed_form_of(const network::NetworkSpec& spec, const Job& job,
@@ -232,6 +249,7 @@ ClosedForm closed_form_of(const network::NetworkSpec& spec, const Job& job,
   if (frozen > 0) form.parameters += " + " + still.text("Psi_frozen");
   form.gradients = gradients.text(letter);
   form.optimizer = states.text(letter);
+  if (is_formula(job.precision)) set_formula_posts(form, job, psi);
   set_activations(form, spec, job, parameters.all);
   const bool whole = job.checkpoint == network::Checkpoint::kNone;
   form.compared_with = whole ? "as_saved" : "distinct";

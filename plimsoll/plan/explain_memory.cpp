@@ -16,6 +16,22 @@ std::string product_or_sum(const std::string& product, std::int64_t result, std:
   return fmt::format("sum over {} tensors = {}", grouped(tensors), grouped(value));
 }
 
+// Of a recipe that is formulas.
+void explain_formula_posts(const Plan& plan, Terms& terms) {
+  const ClosedForm& form = *plan.closed_form;
+  const std::string numbers = fmt::format("Psi = {}, R = {}", grouped(plan.parameters.all),
+                                          plan.job.ranks);
+  const std::string source = fmt::format("the formulas of {}", name(plan.job.precision));
+  const auto add = [&](const char* post, const std::string& formula, std::int64_t value,
+                       const char* path) {
+    terms.push_back({std::string("posts.") + post, formula, numbers, value, "bytes", source,
+                     Evidence::kSource, path});
+  };
+  add("P", form.parameters, plan.posts.parameters, "/posts/P");
+  add("G", form.gradients, plan.posts.gradients, "/posts/G");
+  add("O.moments", form.optimizer, plan.posts.moments, "/posts/O/moments");
+}
+
 void explain_posts(const Plan& plan, Terms& terms) {
   const Recipe recipe = plan.job.recipe();
   const std::int64_t psi = plan.parameters.all;
@@ -35,6 +51,7 @@ void explain_posts(const Plan& plan, Terms& terms) {
   const std::string weights =
       frozen ? fmt::format("{} x {} + {} x {}", grouped(psi), e, grouped(learning), master)
              : fmt::format("{} x ({} + {})", grouped(psi), e, master);
+  if (plan.posts.by_formula) return explain_formula_posts(plan, terms);
   add("P", frozen ? "Psi weight + Psi_trainable master" : "Psi (weight + master)", weights,
       checked_add(checked_mul(psi, e), checked_mul(learning, master)), plan.posts.parameters,
       "/posts/P");

@@ -87,7 +87,8 @@ void check_case(const nlohmann::json& truth_case, const network::NetworkSpec& sp
 TEST_CASE("hf truth: adapters and frozen parts, saved bytes and every phase of two steps") {
   const network::NetworkSpec spec = scaled_llama();
   int checked = 0;
-  for (const nlohmann::json& truth_case : truth("hf/extras.json").at("cases")) {
+  const nlohmann::json extras = truth("hf/extras.json");
+  for (const nlohmann::json& truth_case : extras.at("cases")) {
     const std::string name = truth_case.at("case");
     if (contains(name, "optimizer")) continue;
     CAPTURE(name);
