@@ -25,8 +25,9 @@ ALLOWED = {
     "hardware": {"base"},
     "plan": PLANNER - {"plan"},
     "formats": {"base", "timeline", "network", "hardware", "plan"},
+    "checkpoint": {"base", "shard", "network", "formats"},
     "comm": {"base"},
-    "engine": PLANNER | {"formats", "comm"},
+    "engine": PLANNER | {"formats", "checkpoint", "comm"},
     "report": PLANNER | {"formats"},
     "study": PLANNER | {"comm", "engine", "report"},
 }
@@ -50,7 +51,9 @@ FORBIDDEN_IN_FOLDER = {
 LIBRARIES = (
     (("torch/", "ATen/", "c10/"), ("plimsoll/engine/torch.hpp", "plimsoll/engine/library/",
                                   "plimsoll/engine/dry/")),
-    (("nlohmann/",), ("plimsoll/formats/", "plimsoll/report/", "plimsoll/cli/")),
+    (("nlohmann/",), ("plimsoll/formats/", "plimsoll/checkpoint/", "plimsoll/report/",
+                      "plimsoll/cli/")),
+    (("xxhash.h",), ("plimsoll/checkpoint/checksum.cpp",)),
     (("CLI/",), ("plimsoll/cli/",)),
     (("mpi.h",), ("plimsoll/comm/",)),
     (("doctest/",), ()),

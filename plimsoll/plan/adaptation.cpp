@@ -41,7 +41,8 @@ Result<void> validate_freeze(const network::Network& network, const Job& job) {
                             network.parameters.front().name));
   }
   if (network.parameter_count().trainable > 0) return {};
-  return fail("--freeze", "every parameter is frozen, expected some that learn");
+  return fail(job.freeze.empty() ? "--lora" : "--freeze",
+              "every parameter is frozen, expected some that learn");
 }
 
 }  // namespace
@@ -50,7 +51,7 @@ Result<void> validate_adaptation(const Job& job, const network::NetworkSpec& spe
   if (job.lora) {
     if (auto ok = validate_lora(*job.lora, spec); !ok) return ok;
   }
-  if (job.freeze.empty()) return {};
+  if (!job.adapts()) return {};
   network::BuildOptions options = job.build_options();
   options.batch = 1;
   options.sequence = 1;  // parameters are the same

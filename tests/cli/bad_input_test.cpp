@@ -245,6 +245,58 @@ TEST_CASE("commands and options that are wrong") { check_refused(bad_commands())
 
 TEST_CASE("numbers that are wrong") { check_refused(bad_numbers()); }
 
+// What learns, and the loss in chunks.
+std::vector<Bad> bad_adaptations() {
+  const std::string gpt = "minigpt:d=128,L=4,V=1000,s=64,heads=4";
+  std::vector<Bad> cases;
+  const auto add = [&](const char* option, const char* value, const char* says) {
+    cases.push_back({{"plan", gpt, option, value}, says});
+  };
+  add("--lora", "rank=0", "[--lora] \"0\", expected a whole number from 1");
+  add("--lora", "rank=-8", "[--lora] \"-8\"");
+  add("--lora", "rank=99999999999999999999", "[--lora] \"99999999999999999999\"");
+  add("--lora", "rank=129", "rank=129, expected 1 to the width 128");
+  add("--lora", "rank=8,rank=8", "rank is given more than once");
+  add("--lora", "rank=8,targets=qkv,qkv", "target qkv is given more than once");
+  add("--lora", "rank=8,targets=", "target \"\", expected qkv, o, up, down, all");
+  add("--lora", "rank=8,targets=q", "targets=q is not a matrix of");
+  add("--lora", "rank=8,targets=dwn", "nearest name: down");
+  add("--lora", "rank=8,alpha=nan", "[--lora] \"nan\"");
+  add("--lora", "rank=8,alpha=0", "[--lora] \"0\"");
+  add("--lora", "targets=qkv", "has no rank, expected rank=R");
+  add("--lora", "8", "[--lora] \"8\", expected rank=R, alpha=A, targets=NAMES");
+  add("--lora", "rank=8,dropout=0.1", "[--lora] \"dropout\", expected rank, alpha, targets");
+  add("--freeze", "embedings", "nearest name: embeddings");
+  add("--freeze", "layers:0-9", "[--freeze] \"9\", expected a whole number from 0 to 3");
+  add("--freeze", "layers:3-1", "[--freeze] \"1\"");
+  add("--freeze", "layers:-1", "[--freeze] \"\"");
+  add("--freeze", "layers:", "[--freeze] \"\"");
+  add("--freeze", "head,head", "\"head\" is given more than once");
+  add("--freeze", ",", "[--freeze] \"\"");
+  add("--freeze", "*.nothing", "'*.nothing' matches no parameter of the model");
+  add("--freeze", "*", "every parameter is frozen, expected some that learn");
+  for (const char* count : {"0", "-1", "1e2", "65537", "99999999999999999999", "x"}) {
+    add("--loss-chunks", count, "[--loss-chunks] \"");
+  }
+  add("--loss-chunks", "65", "loss-chunks=65, expected 1 to 64");
+  cases.push_back({{"plan", gpt, "--loss-chunks", "4", "--hold-logits"}, "no logits to hold"});
+  cases.push_back({{"plan", "llama-3-8b", "--loss-chunks", "4", "--semantics", "hf"},
+                   "loss-chunks=4 with semantics hf"});
+  cases.push_back({{"plan", "llama-3-8b", "--loss-chunks", "4", "--ranks", "2", "--zero", "3",
+                    "--reshard-root"},
+                   "expected no --reshard-root"});
+  cases.push_back({{"plan", "cnn:channels=4", "--loss-chunks", "2"}, "of a cnn, expected 1"});
+  cases.push_back({{"plan", "cnn:channels=4", "--lora", "rank=2"}, "[--lora]"});
+  cases.push_back({{"plan", "cnn:channels=4", "--freeze", "layers"}, "the model has no layers"});
+  cases.push_back({{"math", gpt, "--lora", "rank=2"}, "is not known to math"});
+  cases.push_back({{"params", gpt, "--freeze", "layers:9"}, "[--freeze] \"9\""});
+  return cases;
+}
+
+TEST_CASE("adapters, frozen parts and chunks that do not exist") {
+  check_refused(bad_adaptations());
+}
+
 TEST_CASE("choices that are wrong or not in this version") { check_refused(bad_choices()); }
 
 TEST_CASE("sizes, terms and formats that are wrong in math, infer and explain") {

@@ -93,6 +93,8 @@ TEST_CASE("2,000 jobs: what forward keeps is the ledger, the loss and what frame
   for_each_random_job(kJobs, [](const RandomJob& random) {
     // A checkpoint's closure also keeps tables that no node saved.
     if (random.job.checkpoint != network::Checkpoint::kNone || random.job.hold_logits) return;
+    // transformers' adapters scale by a number, which the node keeps and no hook sees.
+    if (random.job.lora && random.job.semantics == network::Semantics::kHuggingFace) return;
     const auto plan = plan::make_plan(random.spec, random.job);
     REQUIRE(plan.has_value());
     // distinct_hf leaves out inputs, which were there before, and counts what the host keeps.
