@@ -46,13 +46,15 @@ constexpr Named<Precision> kPrecisions[] = {{"fp64", Precision::kFp64},
 constexpr Named<Optimizer> kOptimizers[] = {{"adamw", Optimizer::kAdamW},
                                             {"sgd", Optimizer::kSgd},
                                             {"sgd-momentum", Optimizer::kSgdMomentum},
-                                            {"lion", Optimizer::kLion}};
-constexpr std::string_view kLaterOptimizers[] = {"adafactor", "adamw-8bit"};
+                                            {"lion", Optimizer::kLion},
+                                            {"adafactor", Optimizer::kAdafactor},
+                                            {"adamw-8bit", Optimizer::kAdamW8bit}};
 
 constexpr Named<OptimizerImpl> kOptimizerImpls[] = {{"plimsoll", OptimizerImpl::kPlimsoll},
                                                     {"torch-python", OptimizerImpl::kTorchPython},
                                                     {"torch-cpp", OptimizerImpl::kTorchCpp},
-                                                    {"torch-fused", OptimizerImpl::kTorchFused}};
+                                                    {"torch-fused", OptimizerImpl::kTorchFused},
+                                                    {"bitsandbytes", OptimizerImpl::kBitsAndBytes}};
 
 using MaybeKernel = std::optional<AttentionKernel>;
 constexpr Named<MaybeKernel> kAttentions[] = {{"auto", std::nullopt},
@@ -295,8 +297,12 @@ class JobReader {
   }
 
   void read_optimizer() {
-    job_.optimizer = choice<Optimizer>("--optimizer", kOptimizers, "adamw", kLaterOptimizers);
-    job_.optimizer_impl = choice<OptimizerImpl>("--optimizer-impl", kOptimizerImpls, "plimsoll");
+    job_.optimizer = choice<Optimizer>("--optimizer", kOptimizers, "adamw");
+    job_.optimizer_impl = choice<OptimizerImpl>("--optimizer-impl", kOptimizerImpls,
+                                                name(plan::usual_implementation(job_.optimizer)));
+    for (std::string& line : plan::optimizer_assumptions(job_.optimizer)) {
+      job_.assumptions.push_back(std::move(line));
+    }
   }
 
   void read_network_choices() {

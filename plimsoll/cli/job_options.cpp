@@ -17,7 +17,7 @@ std::vector<Option> job_options() {
       {"--grad-dtype", "DTYPE", "of gradients that the optimizer reads (the recipe's)", job},
       {"--state-dtype", "DTYPE", "of optimizer states (the recipe's)", job},
       {"--loss-dtype", "DTYPE", "of logits in the loss (the recipe's)", job},
-      {"--optimizer", "NAME", "adamw, sgd, sgd-momentum, lion (adamw)", job},
+      {"--optimizer", "NAME", "adamw, sgd, sgd-momentum, lion, adafactor, adamw-8bit (adamw)", job},
       {"--optimizer-impl", "NAME", "plimsoll, torch-python, torch-cpp, torch-fused (plimsoll)",
        job},
       {"--attention", "NAME", "auto, flash, efficient, math, eager (auto: what the library takes)",

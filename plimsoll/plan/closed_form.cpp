@@ -6,6 +6,7 @@
 
 #include "plimsoll/network/rules/attention.hpp"
 #include "plimsoll/plan/model_states.hpp"
+#include "plimsoll/plan/optimizer_states.hpp"
 
 namespace plimsoll::plan {
 namespace {
@@ -210,7 +211,11 @@ Share gradients_of(const Job& job) {
   return {0, sum};
 }
 
+// A byte each, and an fp32 scale per block of both.
+constexpr double k8bitStates = 2 + 2 * 4.0 / kBlock8bit;
+
 Share states_of(const Job& job) {
+  if (job.optimizer == Optimizer::kAdamW8bit) return {k8bitStates, 0};
   const double states = moments(job.optimizer) * static_cast<double>(job.arithmetic().moment);
   return job.stage == shard::Stage::kNothing ? Share{states, 0} : Share{0, states};
 }
@@ -249,6 +254,7 @@ ClosedForm closed_form_of(const network::NetworkSpec& spec, const Job& job,
   if (frozen > 0) form.parameters += " + " + still.text("Psi_frozen");
   form.gradients = gradients.text(letter);
   form.optimizer = states.text(letter);
+  if (job.optimizer == Optimizer::kAdafactor) form.optimizer += ": rows and columns alone";
   if (is_formula(job.precision)) set_formula_posts(form, job, psi);
   set_activations(form, spec, job, parameters.all);
   const bool whole = job.checkpoint == network::Checkpoint::kNone;

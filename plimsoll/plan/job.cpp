@@ -47,13 +47,23 @@ std::string_view name(Optimizer optimizer) {
       return "sgd-momentum";
     case Optimizer::kLion:
       return "lion";
+    case Optimizer::kAdafactor:
+      return "adafactor";
+    case Optimizer::kAdamW8bit:
+      return "adamw-8bit";
   }
   return "?";
 }
 
 bool has_step_counters(Optimizer optimizer, OptimizerImpl impl) {
   const bool keeps = impl == OptimizerImpl::kTorchPython || impl == OptimizerImpl::kTorchFused;
-  return keeps && optimizer == Optimizer::kAdamW;
+  return keeps && (optimizer == Optimizer::kAdamW || optimizer == Optimizer::kAdafactor);
+}
+
+OptimizerImpl usual_implementation(Optimizer optimizer) {
+  if (optimizer == Optimizer::kAdafactor) return OptimizerImpl::kTorchPython;
+  if (optimizer == Optimizer::kAdamW8bit) return OptimizerImpl::kBitsAndBytes;
+  return OptimizerImpl::kPlimsoll;
 }
 
 int moments(Optimizer optimizer) {
@@ -61,6 +71,8 @@ int moments(Optimizer optimizer) {
     case Optimizer::kAdamW:
       return 2;
     case Optimizer::kSgd:
+    case Optimizer::kAdafactor:
+    case Optimizer::kAdamW8bit:
       return 0;
     case Optimizer::kSgdMomentum:
     case Optimizer::kLion:
@@ -79,6 +91,8 @@ std::string_view name(OptimizerImpl impl) {
       return "torch-cpp";
     case OptimizerImpl::kTorchFused:
       return "torch-fused";
+    case OptimizerImpl::kBitsAndBytes:
+      return "bitsandbytes";
   }
   return "?";
 }
@@ -261,7 +275,20 @@ Result<void> validate_kernel(const Job& job, const network::NetworkSpec& spec) {
 }
 
 
+// Optimizers that only one library has, and the library that has only one.
+Result<void> validate_implementation(const Job& job) {
+  const OptimizerImpl usual = usual_implementation(job.optimizer);
+  const bool special = usual != OptimizerImpl::kPlimsoll;
+  const bool theirs = job.optimizer_impl == OptimizerImpl::kBitsAndBytes;
+  if (job.optimizer_impl == usual || (!special && !theirs)) return {};
+  const std::string expected(special ? name(usual) : "plimsoll or one of torch's");
+  return fail("--optimizer-impl",
+              fmt::format("optimizer={} has no implementation {}, expected {}", name(job.optimizer),
+                          name(job.optimizer_impl), expected));
+}
+
 Result<void> validate_optimizer(const Job& job) {
+  if (auto ok = validate_implementation(job); !ok) return ok;
   if (job.optimizer_impl == OptimizerImpl::kPlimsoll) return {};
   if (job.optimizer == Optimizer::kLion) {
     return fail("--optimizer-impl",
@@ -282,7 +309,9 @@ Result<void> validate_optimizer(const Job& job) {
                 "use --precision fp32 or bf16 with torch's optimizers");
   }
   if (job.state_dtype && *job.state_dtype != job.recipe().compute) {
-    return fail("--state-dtype", "torch's optimizers keep states in the parameters' dtype",
+    return fail("--state-dtype",
+                fmt::format("implementation {} chooses the dtype of its states itself",
+                            name(job.optimizer_impl)),
                 "use --optimizer-impl plimsoll");
   }
   return {};

@@ -42,9 +42,17 @@ bool is_formula(Precision precision);
 // bytes each (source: torch/amp/grad_scaler.py).
 inline constexpr std::int64_t kLossScalerBytes = 8;
 
-enum class Optimizer : std::uint8_t { kAdamW, kSgd, kSgdMomentum, kLion };
+enum class Optimizer : std::uint8_t {
+  kAdamW,
+  kSgd,
+  kSgdMomentum,
+  kLion,
+  kAdafactor,  // torch.optim.Adafactor: rows and columns of each matrix's second moment
+  kAdamW8bit,  // bitsandbytes.optim.AdamW8bit: moments of one byte, scaled by blocks
+};
 std::string_view name(Optimizer optimizer);
-// Moments per parameter: adamw 2, sgd-momentum and lion 1, sgd 0.
+// Moments of a parameter's size and of the recipe's state dtype: adamw 2, sgd-momentum and lion 1, others
+// 0 (see optimizer_states.hpp).
 int moments(Optimizer optimizer);
 
 // Whose optimizer: decides transients and step counters.
@@ -53,8 +61,11 @@ enum class OptimizerImpl : std::uint8_t {
   kTorchPython,  // torch.optim's loop: transients, a 4-byte step tensor per parameter
   kTorchCpp,     // torch::optim: transients; states made at the first step
   kTorchFused,   // at::_fused_adamw_: no transient, a 4-byte step tensor per parameter
+  kBitsAndBytes,  // one kernel per parameter, no transient; states made at the first step
 };
 std::string_view name(OptimizerImpl impl);
+// The one that an optimizer has when nobody names another.
+OptimizerImpl usual_implementation(Optimizer optimizer);
 // Whether it keeps the step count in a 4-byte tensor beside the moments of each parameter.
 bool has_step_counters(Optimizer optimizer, OptimizerImpl impl);
 

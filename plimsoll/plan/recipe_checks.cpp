@@ -110,6 +110,16 @@ Result<void> validate_recipe(const Job& job, const network::NetworkSpec& spec) {
   return validate_formula(job, spec);
 }
 
+std::vector<std::string> optimizer_assumptions(Optimizer optimizer) {
+  if (optimizer == Optimizer::kAdafactor) {
+    return {"optimizer adafactor: only calculated; torch.optim.Adafactor with its own defaults, without "
+            "weight decay (torch/optim/_adafactor.py, and a recorded run of it)"};
+  }
+  if (optimizer != Optimizer::kAdamW8bit) return {};
+  return {"optimizer adamw-8bit: only calculated; bitsandbytes' AdamW8bit with its own defaults: blocks "
+          "of 256, tensors below 4,096 elements in fp32 (source: bitsandbytes/optim/optimizer.py)"};
+}
+
 std::vector<std::string> recipe_assumptions(Precision precision) {
   if (is_formula(precision)) {
     return {fmt::format("precision {}: P, G and O are the recipe's formulas; the peak, the phases and "
@@ -131,6 +141,9 @@ Result<void> validate_runs(const Job& job, const char* command) {
   }
   if (job.precision == Precision::kFp16) {
     return refuse("--precision", "fp16", "the engine has no loss scaler");
+  }
+  if (usual_implementation(job.optimizer) != OptimizerImpl::kPlimsoll) {
+    return refuse("--optimizer", name(job.optimizer), "it is another library's, not the engine's");
   }
   return {};
 }
