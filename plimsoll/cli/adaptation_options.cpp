@@ -34,7 +34,7 @@ std::vector<std::string> items_of(const std::string& text) {
 
 tl::unexpected<Error> unknown(const char* option, std::string_view what, const std::string& given,
                               const std::vector<std::string>& known) {
-  const std::string near = nearest_name(given.substr(0, 64), known);
+  const std::string near = given.empty() ? "" : nearest_name(given.substr(0, 64), known);
   return fail(option,
               fmt::format("{}{}, expected {}", what, in_quotes(given), fmt::join(known, ", ")),
               near.empty() ? "" : "nearest name: " + near);
@@ -160,7 +160,7 @@ Result<FreezeRule> rule_of(const std::string& item, const NetworkSpec& spec) {
     return FreezeRule{FreezeKind::kName, 0, 0, item};
   }
   return unknown(kFreeze, "", item,
-                 {"embeddings", "head", "layers", "layers:N-M", "a name with * or ."});
+                 {"embeddings", "head", "layers", "layers:N-M", "a name with * or dots"});
 }
 
 }  // namespace

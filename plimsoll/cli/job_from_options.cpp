@@ -11,6 +11,7 @@
 #include "plimsoll/cli/adaptation_options.hpp"
 #include "plimsoll/cli/job_options.hpp"
 #include "plimsoll/cli/values.hpp"
+#include "plimsoll/plan/recipe_checks.hpp"
 
 namespace plimsoll::cli {
 namespace {
@@ -36,20 +37,24 @@ struct Named {
 constexpr Named<Precision> kPrecisions[] = {{"fp64", Precision::kFp64},
                                             {"fp32", Precision::kFp32},
                                             {"bf16", Precision::kBf16},
+                                            {"fp16", Precision::kFp16},
                                             {"mixed", Precision::kMixed},
-                                            {"autocast", Precision::kAutocast}};
-constexpr std::string_view kLaterPrecisions[] = {"fp16", "zero-paper", "megatron"};
+                                            {"autocast", Precision::kAutocast},
+                                            {"zero-paper", Precision::kZeroPaper},
+                                            {"megatron", Precision::kMegatron}};
 
 constexpr Named<Optimizer> kOptimizers[] = {{"adamw", Optimizer::kAdamW},
                                             {"sgd", Optimizer::kSgd},
                                             {"sgd-momentum", Optimizer::kSgdMomentum},
-                                            {"lion", Optimizer::kLion}};
-constexpr std::string_view kLaterOptimizers[] = {"adafactor", "adamw-8bit"};
+                                            {"lion", Optimizer::kLion},
+                                            {"adafactor", Optimizer::kAdafactor},
+                                            {"adamw-8bit", Optimizer::kAdamW8bit}};
 
 constexpr Named<OptimizerImpl> kOptimizerImpls[] = {{"plimsoll", OptimizerImpl::kPlimsoll},
                                                     {"torch-python", OptimizerImpl::kTorchPython},
                                                     {"torch-cpp", OptimizerImpl::kTorchCpp},
-                                                    {"torch-fused", OptimizerImpl::kTorchFused}};
+                                                    {"torch-fused", OptimizerImpl::kTorchFused},
+                                                    {"bitsandbytes", OptimizerImpl::kBitsAndBytes}};
 
 using MaybeKernel = std::optional<AttentionKernel>;
 constexpr Named<MaybeKernel> kAttentions[] = {{"auto", std::nullopt},
@@ -66,9 +71,16 @@ constexpr Named<Semantics> kSemantics[] = {{"plimsoll", Semantics::kPlimsoll},
 constexpr Named<Backend> kBackends[] = {{"cpu", Backend::kCpu}, {"cuda", Backend::kCuda}};
 constexpr Named<bool> kTargets[] = {{"separate", false}, {"shared", true}};
 
-constexpr Named<DType> kDtypes[] = {
-    {"fp64", DType::kFloat64}, {"fp32", DType::kFloat32}, {"bf16", DType::kBFloat16}};
-constexpr std::string_view kLaterDtypes[] = {"fp16"};
+constexpr Named<DType> kDtypes[] = {{"fp64", DType::kFloat64},
+                                    {"fp32", DType::kFloat32},
+                                    {"bf16", DType::kBFloat16},
+                                    {"fp16", DType::kFloat16}};
+using plan::MasterChoice;
+constexpr Named<MasterChoice> kMasters[] = {{"none", {std::nullopt}},
+                                            {"fp64", {DType::kFloat64}},
+                                            {"fp32", {DType::kFloat32}},
+                                            {"bf16", {DType::kBFloat16}},
+                                            {"fp16", {DType::kFloat16}}};
 
 // Options of the contract of which this version knows one value or none.
 struct OneValue {
@@ -96,7 +108,6 @@ class JobReader {
     read_network_choices();
     read_adaptation();
     read_ranks();
-    read_overridden_dtypes();
     read_single_values();
     assume_ranks();
     assume_device();
@@ -274,15 +285,23 @@ class JobReader {
   }
 
   void read_precision() {
-    job_.precision = choice<Precision>("--precision", kPrecisions, job_.device ? "mixed" : "fp32",
-                                       kLaterPrecisions);
-    job_.state_dtype = find<DType>("--state-dtype", kDtypes, kLaterDtypes);
-    job_.loss_dtype = find<DType>("--loss-dtype", kDtypes, kLaterDtypes);
+    job_.precision = choice<Precision>("--precision", kPrecisions, job_.device ? "mixed" : "fp32");
+    job_.master = find<MasterChoice>("--master-dtype", kMasters);
+    job_.grad_dtype = find<DType>("--grad-dtype", kDtypes);
+    job_.state_dtype = find<DType>("--state-dtype", kDtypes);
+    job_.loss_dtype = find<DType>("--loss-dtype", kDtypes);
+    for (std::string& line : plan::recipe_assumptions(job_.precision)) {
+      job_.assumptions.push_back(std::move(line));
+    }
   }
 
   void read_optimizer() {
-    job_.optimizer = choice<Optimizer>("--optimizer", kOptimizers, "adamw", kLaterOptimizers);
-    job_.optimizer_impl = choice<OptimizerImpl>("--optimizer-impl", kOptimizerImpls, "plimsoll");
+    job_.optimizer = choice<Optimizer>("--optimizer", kOptimizers, "adamw");
+    job_.optimizer_impl = choice<OptimizerImpl>("--optimizer-impl", kOptimizerImpls,
+                                                name(plan::usual_implementation(job_.optimizer)));
+    for (std::string& line : plan::optimizer_assumptions(job_.optimizer)) {
+      job_.assumptions.push_back(std::move(line));
+    }
   }
 
   void read_network_choices() {
@@ -331,22 +350,6 @@ class JobReader {
     const bool asked = spec_.config_dropout > 0;
     assume("--dropout", "0",
            asked ? fmt::format(", the config says {}", spec_.config_dropout) : "");
-  }
-
-  // Known only when the recipe is.
-  void read_overridden_dtypes() {
-    const plan::Recipe recipe = job_.recipe();
-    expect_dtype("--master-dtype",
-                 recipe.master ? network::name(*recipe.master) : std::string_view("none"));
-    expect_dtype("--grad-dtype", network::name(job_.gradient_dtype()));
-  }
-
-  void expect_dtype(const std::string& option, std::string_view recipes) {
-    const std::string* text = given_.find(option);
-    if (text == nullptr || *text == recipes) return;
-    refuse(option, fmt::format("{}, expected {}: other dtypes than the recipe's are not in this "
-                               "version",
-                               in_quotes(*text), recipes));
   }
 
   void assume_kernel() {

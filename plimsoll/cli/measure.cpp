@@ -17,6 +17,7 @@
 #include "plimsoll/cli/machine.hpp"
 #include "plimsoll/cli/values.hpp"
 #include "plimsoll/formats/model_source.hpp"
+#include "plimsoll/plan/recipe_checks.hpp"
 #include "plimsoll/study/studies.hpp"
 
 namespace plimsoll::cli {
@@ -150,6 +151,7 @@ Result<Output> run(const Given& given, const TextStyle& style) {
   if (!spec) return tl::unexpected(spec.error());
   const auto job = make_job(given, *spec);
   if (!job) return tl::unexpected(job.error());
+  if (auto ok = plan::validate_runs(*job, "measure"); !ok) return tl::unexpected(ok.error());
   const auto options = read_options(given);
   if (!options) return tl::unexpected(options.error());
   if (job->ranks > 1) return measure_on_ranks(*spec, *job, *options, given, style);

@@ -150,6 +150,10 @@ class Builder {
   ValueId mean(ValueId x) { return op(OpKind::kMean, {x}); }
   ValueId rsqrt(ValueId x) { return op(OpKind::kRsqrt, {x}); }
   ValueId to(ValueId x, DType dtype);
+  // x itself when it has that dtype, or is none.
+  ValueId cast(ValueId x, DType dtype) {
+    return x == kNoValue || dtype_of(x) == dtype ? x : to(x, dtype);
+  }
   ValueId view(ValueId x, const Dims& shape);
   ValueId reshape(ValueId x, const Dims& shape);
   ValueId transpose(ValueId x, std::size_t d0, std::size_t d1);

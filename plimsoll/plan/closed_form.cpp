@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "plimsoll/network/rules/attention.hpp"
+#include "plimsoll/plan/model_states.hpp"
+#include "plimsoll/plan/optimizer_states.hpp"
 
 namespace plimsoll::plan {
 namespace {
@@ -209,9 +211,29 @@ Share gradients_of(const Job& job) {
   return {0, sum};
 }
 
+// A byte each, and an fp32 scale per block of both.
+constexpr double k8bitStates = 2 + 2 * 4.0 / kBlock8bit;
+
 Share states_of(const Job& job) {
+  if (job.optimizer == Optimizer::kAdamW8bit) return {k8bitStates, 0};
   const double states = moments(job.optimizer) * static_cast<double>(job.arithmetic().moment);
   return job.stage == shard::Stage::kNothing ? Share{states, 0} : Share{0, states};
+}
+
+// P, G and O of a recipe that is formulas.
+void set_formula_posts(ClosedForm& form, const Job& job, double psi) {
+  const ModelStateRecipe& recipe = *find_model_state_recipe(name(job.precision));
+  const auto stage = static_cast<int>(job.stage);
+  const ModelStates states = model_states(recipe, psi, job.ranks, stage);
+  form.posts.parameters = states.parameters;
+  form.posts.gradients = states.gradients;
+  form.posts.optimizer = states.optimizer;
+  const auto text = [&](double bytes, int from) {
+    return fmt::format("{} Psi{}", bytes, stage >= from ? "/R" : "");
+  };
+  form.parameters = text(recipe.weights, 3);
+  form.gradients = text(recipe.gradients, 2);
+  form.optimizer = text(recipe.optimizer, 1);
 }
 
 }  // namespace
@@ -232,6 +254,8 @@ ClosedForm closed_form_of(const network::NetworkSpec& spec, const Job& job,
   if (frozen > 0) form.parameters += " + " + still.text("Psi_frozen");
   form.gradients = gradients.text(letter);
   form.optimizer = states.text(letter);
+  if (job.optimizer == Optimizer::kAdafactor) form.optimizer += ": rows and columns alone";
+  if (is_formula(job.precision)) set_formula_posts(form, job, psi);
   set_activations(form, spec, job, parameters.all);
   const bool whole = job.checkpoint == network::Checkpoint::kNone;
   form.compared_with = whole ? "as_saved" : "distinct";

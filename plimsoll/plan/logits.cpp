@@ -30,7 +30,7 @@ std::int64_t rows_of_chunk(const Job& job) {
 }  // namespace
 
 LogitSink::LogitSink(const Network& network, const Job& job, std::int32_t step)
-    : network_(network), step_(step), loss_item_(network::size_of(job.recipe().loss)) {
+    : network_(network), step_(step), loss_dtype_(job.recipe().loss) {
   found_.chunks = job.loss_chunks;
   found_.rows = rows_of_chunk(job);
   found_.vocabulary = network.vocabulary;
@@ -60,15 +60,16 @@ std::string LogitSink::what_of(std::size_t operation, std::int64_t item) {
   const char* again = backward ? " again" : "";
   if (op.kind == OpKind::kLinear) return fmt::format("logits{}", again);
   if (op.kind == OpKind::kTo) {
-    const bool gradient = backward && item != loss_item_;
+    const bool gradient = backward && item != network::size_of(loss_dtype_);
     return gradient ? "gradient of the logits"
                     : fmt::format("logits in {}{}", network::name(op.attributes.dtype), again);
   }
   if (op.kind == OpKind::kCrossEntropy) {
-    const int before = backward ? gradients_[operation]++ : 0;
+    const int before = backward ? seen_[operation]++ : 0;
     const int rerun = backward && found_.chunks > 1 ? 1 : 0;
     if (!backward || before < rerun) return fmt::format("log-softmax{}", again);
-    return before == rerun ? "gradient of the log-softmax" : "gradient of its input";
+    if (before == rerun) return "gradient of the log-softmax";
+    return fmt::format("gradient of the logits in {}", network::name(loss_dtype_));
   }
   return fmt::format("{} of {}", backward ? "gradient or copy" : "result", network::name(op.kind));
 }
@@ -84,7 +85,7 @@ void LogitSink::allocate(timeline::BlockId block, std::int64_t bytes, timeline::
   // inputs.
   const bool product = network_.operations[index].kind == OpKind::kLinear;
   const int reruns = found_.chunks > 1 ? 1 : 0;
-  if (phase_.phase == Phase::kBackward && product && reruns <= gradients_[index]++) return;
+  if (phase_.phase == Phase::kBackward && product && reruns <= seen_[index]++) return;
   alive_.emplace(block, bytes);
   alive_bytes_ = checked_add(alive_bytes_, bytes);
   found_.most_at_once = std::max(found_.most_at_once, alive_bytes_);

@@ -52,14 +52,14 @@ class LogitSink final : public timeline::Sink {
 
   const network::Network& network_;
   const std::int32_t step_;
-  const std::int64_t loss_item_;
+  const DType loss_dtype_;
   std::size_t first_ = 0;  // operations [first_, named_end_) make copies; chunks repeat them
   std::size_t named_end_ = 0;
   LogitCopies found_;
   timeline::PhaseKey phase_;
   std::unordered_map<timeline::BlockId, std::int64_t> alive_;
   std::int64_t alive_bytes_ = 0;
-  std::map<std::size_t, int> gradients_;  // of each cross entropy in backward, so far
+  std::map<std::size_t, int> seen_;  // in backward, by operation: its copies so far
 };
 
 }  // namespace plimsoll::plan

@@ -1,8 +1,10 @@
 #include "plimsoll/plan/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "plimsoll/plan/advice.hpp"
+#include "plimsoll/plan/model_states.hpp"
 #include "plimsoll/plan/optimizer_walk.hpp"
 
 namespace plimsoll::plan {
@@ -77,9 +79,22 @@ Posts make_posts(const timeline::BytesByTag& alive, const network::Network& netw
   posts.step_counters = step_counters(network, job);
   posts.counters_on_host = counters_on_host(job);
   const std::int64_t counters_alive = posts.counters_on_host ? 0 : posts.step_counters;
-  posts.moments = of(alive, Tag::kOptimizer) - counters_alive;
+  posts.loss_scaler = job.recipe().loss_scaler ? kLossScalerBytes : 0;
+  posts.moments = of(alive, Tag::kOptimizer) - counters_alive - posts.loss_scaler;
   posts.activations = ledger.distinct.bytes;
   return posts;
+}
+
+// The recipe's formulas in place of what the walk has.
+void use_formulas(const Job& job, std::int64_t parameters, Posts& posts) {
+  const ModelStateRecipe* recipe = find_model_state_recipe(name(job.precision));
+  check(recipe != nullptr, "a formula recipe without formulas");
+  const ModelStates states = model_states(*recipe, static_cast<double>(parameters), job.ranks,
+                                          static_cast<int>(job.stage));
+  posts.parameters = std::llround(states.parameters);
+  posts.gradients = std::llround(states.gradients);
+  posts.moments = std::llround(states.optimizer);
+  posts.by_formula = true;
 }
 
 std::int64_t peak_without_chunks(const network::NetworkSpec& spec, Job job, std::int32_t steady) {
@@ -109,6 +124,7 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   plan.parameters = network.parameter_count();
   plan.ledger = count_ledger(result.ledger);
   plan.posts = make_posts(sink.at_optimizer, network, job, plan.ledger);
+  if (is_formula(job.precision)) use_formulas(job, plan.parameters.all, plan.posts);
   plan.first = step_timeline(sink.peak, 0, network);
   plan.steady = step_timeline(sink.peak, steady, network);
   plan.memory = make_memory(network, job, plan.steady.peak, steady,

@@ -27,9 +27,11 @@ struct Posts {
   std::int64_t gradients = 0;      // G: alive when the optimizer steps
   std::int64_t moments = 0;        // O without counters
   std::int64_t step_counters = 0;  // O: one 4-byte tensor per parameter tensor in some optimizers
+  std::int64_t loss_scaler = 0;    // O: of recipe fp16
   std::int64_t activations = 0;    // A: the ledger's `distinct`
   bool counters_on_host = false;   // then no bytes of the device
-  std::int64_t optimizer() const { return moments + step_counters; }
+  bool by_formula = false;         // P, G and O are a recipe's formulas, not what is alive
+  std::int64_t optimizer() const { return moments + step_counters + loss_scaler; }
 };
 
 struct StepTimeline {

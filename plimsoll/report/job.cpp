@@ -34,6 +34,11 @@ std::string whose_run(const Job& job) {
 std::string dtype_text(const Job& job) {
   const plan::Recipe recipe = job.recipe();
   std::string text(plan::name(job.precision));
+  if (job.master) {
+    text += recipe.master ? fmt::format(", masters {}", network::name(*recipe.master))
+                          : std::string(", no masters");
+  }
+  if (job.grad_dtype) text += fmt::format(", gradients {}", network::name(job.gradient_dtype()));
   if (job.state_dtype) text += fmt::format(", states {}", network::name(recipe.state));
   if (job.loss_dtype) text += fmt::format(", loss {}", network::name(recipe.loss));
   return text;

@@ -18,11 +18,13 @@ Json posts_json(const plan::Posts& posts) {
   Json optimizer;
   optimizer["moments"] = posts.moments;
   optimizer["step_counters"] = posts.step_counters;
+  optimizer["loss_scaler"] = posts.loss_scaler;
   Json json;
   json["P"] = posts.parameters;
   json["G"] = posts.gradients;
   json["O"] = std::move(optimizer);
   json["A"] = posts.activations;
+  json["by_formula"] = posts.by_formula;
   return json;
 }
 

@@ -39,9 +39,18 @@ std::string posts_section(const Plan& plan, const TextStyle& style) {
     table.row({letter, name, bytes_text(bytes), human_text(bytes), meaning});
   };
   const bool masters = plan.job.recipe().master.has_value();
-  add("P", "weights", posts.parameters, masters ? "master copies included" : "");
-  add("G", "gradients", posts.gradients, "when the optimizer steps");
-  add("O", "optimizer", posts.optimizer(), "");
+  const bool formula = posts.by_formula;
+  add("P", "weights", posts.parameters,
+      formula   ? plan.closed_form->parameters.c_str()
+      : masters ? "master copies included"
+                : "");
+  add("G", "gradients", posts.gradients,
+      formula ? plan.closed_form->gradients.c_str() : "when the optimizer steps");
+  add("O", "optimizer", posts.optimizer(), formula ? plan.closed_form->optimizer.c_str() : "");
+  if (posts.loss_scaler > 0) {
+    add("", "  moments", posts.moments, "");
+    add("", "  loss scaler", posts.loss_scaler, "scale and growth tracker");
+  }
   if (posts.step_counters > 0) {
     add("", "  moments", posts.moments, "");
     add("", "  step counters", posts.step_counters,

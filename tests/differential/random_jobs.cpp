@@ -70,8 +70,12 @@ plan::Job random_choices(Chooser& choose, const network::NetworkSpec& spec) {
   job.batch = choose.of<std::int64_t>({1, 1, 2, 3, 5});
   job.sequence = spec.positions;
   job.accumulate = choose.of({1, 1, 2, 3});
-  job.precision = choose.of({plan::Precision::kFp32, plan::Precision::kBf16,
-                             plan::Precision::kMixed, plan::Precision::kFp64});
+  job.precision =
+      choose.of({plan::Precision::kFp32, plan::Precision::kBf16, plan::Precision::kMixed,
+                 plan::Precision::kFp64, plan::Precision::kAutocast});
+  if (choose.chance(10)) job.grad_dtype = network::DType::kFloat32;
+  if (choose.chance(10)) job.master = plan::MasterChoice{network::DType::kFloat32};
+  if (choose.chance(10)) job.master = plan::MasterChoice{};
   job.optimizer =
       choose.of({plan::Optimizer::kAdamW, plan::Optimizer::kAdamW, plan::Optimizer::kSgd,
                  plan::Optimizer::kSgdMomentum, plan::Optimizer::kLion});

@@ -19,6 +19,8 @@ inline std::string adaptation_text(const plan::Job& job) {
   for (const network::FreezeRule& rule : job.freeze) {
     text += fmt::format(" freeze={}:{}-{}", rule.text, rule.first, rule.last);
   }
+  if (job.master) text += job.master->dtype ? " masters" : " no masters";
+  if (job.grad_dtype) text += " fp32 gradients";
   if (job.loss_chunks > 1) text += fmt::format(" chunks={}", job.loss_chunks);
   return text;
 }

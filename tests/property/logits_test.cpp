@@ -62,7 +62,7 @@ TEST_CASE("troubles 41: 32k x 152k words count half logits, fp32 logits, log-sof
                 {"logits in fp32", kLoss, 4},
                 {"log-softmax", kLoss, 4},
                 {"gradient of the log-softmax", kBackward, 4},
-                {"gradient of its input", kBackward, 4},
+                {"gradient of the logits in fp32", kBackward, 4},
                 {"gradient of the logits", kBackward, 2}},
                kLogits);
   // The loss alone holds 10 bytes per logit, 49.8 GB, where one fp32 copy is 18.5 GiB; backward 12.
@@ -87,7 +87,7 @@ TEST_CASE("troubles 41: 16 chunks of the loss hold a sixteenth, and make them ag
                 {"logits in fp32 again", kBackward, 4},
                 {"log-softmax again", kBackward, 4},
                 {"gradient of the log-softmax", kBackward, 4},
-                {"gradient of its input", kBackward, 4},
+                {"gradient of the logits in fp32", kBackward, 4},
                 {"gradient of the logits", kBackward, 2}},
                kLogits / 16);
   CHECK(plan.logits->most_at_once == 12 * kLogits / 16);

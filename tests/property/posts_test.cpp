@@ -28,7 +28,7 @@ std::int64_t logits_bytes(const RandomJob& random) {
   const bool cnn = random.spec.family == network::Family::kCnn;
   const std::int64_t rows = cnn ? job.batch : job.batch * job.sequence;
   const std::int64_t columns = cnn ? random.spec.classes : random.spec.vocabulary;
-  return rows * columns * network::size_of(job.recipe().compute);
+  return rows * columns * network::size_of(job.recipe().operand);
 }
 
 // The first occurrence of a phase in a step.

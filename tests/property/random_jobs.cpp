@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "plimsoll/plan/recipe_checks.hpp"
+
 #include "tests/property/adaptation_text.hpp"
 
 namespace plimsoll::test {
@@ -90,10 +92,13 @@ plan::Job random_choices(const network::NetworkSpec& spec, Dice& dice) {
   job.batch = dice.between(1, 5);
   job.sequence = spec.family == Family::kCnn ? 0 : dice.between(1, spec.positions);
   job.accumulate = static_cast<std::int32_t>(dice.between(1, 3));
-  job.precision = dice.pick<Precision>(
-      {Precision::kFp32, Precision::kBf16, Precision::kFp64, Precision::kMixed});
+  job.precision = dice.pick<Precision>({Precision::kFp32, Precision::kBf16, Precision::kFp64,
+                                        Precision::kMixed, Precision::kAutocast, Precision::kFp16});
   if (dice.one_in(5)) job.state_dtype = dice.pick<DType>({DType::kFloat32, DType::kBFloat16});
   if (dice.one_in(5)) job.loss_dtype = DType::kFloat32;
+  if (dice.one_in(8)) job.grad_dtype = DType::kFloat32;
+  if (dice.one_in(8)) job.master = plan::MasterChoice{DType::kFloat32};
+  if (dice.one_in(12)) job.master = plan::MasterChoice{};
   job.optimizer = dice.pick<Optimizer>(
       {Optimizer::kAdamW, Optimizer::kSgd, Optimizer::kSgdMomentum, Optimizer::kLion});
   job.optimizer_impl =
@@ -138,10 +143,10 @@ void note(std::set<std::string>& covered, const RandomJob& random) {
   covered.insert(fmt::format("freeze={}", !job.freeze.empty()));
 }
 
-// 4 families, 4 precisions, 4 optimizers, 4 implementations, 3 kernels, 3 policies, 2 semantics,
+// 4 families, 6 precisions, 4 optimizers, 4 implementations, 3 kernels, 3 policies, 2 semantics,
 // 2 backends, 3 accumulations, 2 dropouts, 5 batches, 7 chunks of the loss; with and without adapters,
 // and frozen parts.
-constexpr std::size_t kOptions = 4 + 4 + 4 + 4 + 3 + 3 + 2 + 2 + 3 + 2 + 5 + 7 + 2 + 2;
+constexpr std::size_t kOptions = 4 + 6 + 4 + 4 + 3 + 3 + 2 + 2 + 3 + 2 + 5 + 7 + 2 + 2;
 
 }  // namespace
 
@@ -194,6 +199,7 @@ RandomJob random_job(Dice& dice, RunsOn runs_on) {
       random.job.backend = network::Backend::kCpu;
       random.job.threads = 1;
     }
+    if (runs_on == RunsOn::kCpu && !plan::validate_runs(random.job, "a test")) continue;
     if (plan::validate(random.job, random.spec)) return random;
   }
 }

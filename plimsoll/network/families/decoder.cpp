@@ -118,17 +118,23 @@ class DecoderBuilder {
 
   ValueId block(ValueId x, const LayerWeights& w) {
     if (a_.parallel) return parallel_block(x, w);
-    x = joined(x, attention_(norm_before() ? norm(x, w.attention_in) : x, w, facts_),
-               w.attention_out);
-    return joined(x, mlp(norm_before() ? norm(x, w.mlp_in) : x, w), w.mlp_out);
+    x = joined(x, attention_(branch_input(x, w.attention_in), w, facts_), w.attention_out);
+    return joined(x, mlp(branch_input(x, w.mlp_in), w), w.mlp_out);
   }
 
   ValueId parallel_block(ValueId x, const LayerWeights& w) {
-    const ValueId n = norm(x, w.attention_in);
+    const ValueId n = narrow(norm(x, w.attention_in));
     const ValueId attended = branch(attention_(n, w, facts_), w.attention_out);
-    const ValueId hidden = branch(mlp(a_.shared_norm ? n : norm(x, w.mlp_in), w), w.mlp_out);
+    const ValueId m = a_.shared_norm ? n : narrow(norm(x, w.mlp_in));
+    const ValueId hidden = branch(mlp(m, w), w.mlp_out);
     return g_.add(g_.add(x, attended), hidden);
   }
+
+  // Cast once for all products that read it.
+  ValueId branch_input(ValueId x, const Affine& before) {
+    return narrow(norm_before() ? norm(x, before) : x);
+  }
+  ValueId narrow(ValueId x) { return g_.cast(x, options_.operand()); }
 
   // What a branch adds to the residual stream.
   ValueId branch(ValueId y, const Affine& result_norm) {

@@ -25,7 +25,9 @@ struct BuildOptions {
   DType loss_dtype = DType::kFloat32;  // logits are cast to it before the loss when they differ
   AttentionKernel kernel = AttentionKernel::kFlash;
   double dropout = 0;
-  bool autocast = false;  // bf16 copies of weights and operands around matrix products
+  // bf16 copies of weights and operands around matrix products and attention; norms and the residual
+  // stream stay in `dtype`.
+  bool autocast = false;
   Checkpoint checkpoint = Checkpoint::kNone;
   Semantics semantics = Semantics::kPlimsoll;
   bool shared_targets = false;  // targets are the inputs
@@ -35,6 +37,9 @@ struct BuildOptions {
   std::optional<Lora> lora;  // not for image networks
   std::vector<FreezeRule> freeze;
   bool position_first = true;  // g++ evaluates the right operand of tok(ids) + pos(...) first
+
+  // Of matrix products and attention.
+  DType operand() const { return autocast ? DType::kBFloat16 : dtype; }
 };
 
 // Never fails for a spec that validate() accepts; throws OverflowError for absurd sizes.

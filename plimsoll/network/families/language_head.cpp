@@ -23,8 +23,7 @@ ValueId language_loss(Builder& g, ValueId logits, ValueId targets, const Network
     targets = options.batch == 1 ? g.slice(padded, 1, 1, options.sequence + 1)
                                  : g.fresh({options.batch, options.sequence}, DType::kInt64);
   }
-  const ValueId scores =
-      options.dtype != options.loss_dtype ? g.to(logits, options.loss_dtype) : logits;
+  const ValueId scores = g.cast(logits, options.loss_dtype);
   const ValueId flat = g.view(scores, {rows, spec.vocabulary});
   return g.cross_entropy(flat, g.view(targets, {rows}));
 }
@@ -54,8 +53,7 @@ ValueId chunked_loss(Builder& g, ValueId x, ValueId targets, const NetworkSpec& 
   for (ValueId chunk : chunks_of(g, flat, rows, size)) {
     const std::int64_t end = std::min(begin + size, rows);
     g.begin_region(/*keep_linears=*/false);
-    ValueId scores = logits(chunk);
-    if (options.dtype != options.loss_dtype) scores = g.to(scores, options.loss_dtype);
+    const ValueId scores = g.cast(logits(chunk), options.loss_dtype);
     const ValueId labels = g.slice(g.view(targets, {rows}), 0, begin, end);
     const double share = static_cast<double>(end - begin) / static_cast<double>(rows);
     const ValueId part = g.mul_number(g.cross_entropy(scores, labels), share);
