@@ -13,6 +13,7 @@
 #include "plimsoll/cli/training.hpp"
 #include "plimsoll/cli/values.hpp"
 #include "plimsoll/formats/model_source.hpp"
+#include "plimsoll/plan/recipe_checks.hpp"
 
 namespace plimsoll::cli {
 namespace {
@@ -167,6 +168,7 @@ Result<Output> run(const Given& words, const TextStyle& style) {
   if (auto read = reader.read(); !read) return tl::unexpected(read.error());
   auto job = make_job(given, *spec);
   if (!job) return tl::unexpected(job.error());
+  if (auto ok = plan::validate_runs(*job, "train"); !ok) return tl::unexpected(ok.error());
   if (job->backend == plan::Backend::kCuda) {
     return fail("--backend", "training on a CUDA device is not in this version, expected cpu");
   }

@@ -14,6 +14,15 @@ using Terms = std::vector<Term>;
 
 constexpr const char* kSpec = "the config";
 
+// With adapters they are all that learns, unless some are frozen, too.
+std::int64_t adapter_elements(const Plan& plan) {
+  std::int64_t base = 0;
+  for (const network::ParameterTerm& part : network::parameter_terms(plan.spec)) {
+    base = checked_add(base, part.count);
+  }
+  return plan.parameters.all - base;
+}
+
 void explain_parameters(const Plan& plan, Terms& terms) {
   const auto parts = network::parameter_terms(plan.spec);
   std::string formula;
@@ -22,7 +31,11 @@ void explain_parameters(const Plan& plan, Terms& terms) {
     formula += (formula.empty() ? "" : " + ") + part.formula;
     numbers += (numbers.empty() ? "" : " + ") + grouped(part.count);
   }
-  terms.push_back({"parameters", formula, numbers, plan.parameter_count, "parameters", kSpec,
+  if (const std::int64_t adapters = adapter_elements(plan); adapters > 0) {
+    formula += " + adapters: sum over matrices of r (in + out)";
+    numbers += " + " + grouped(adapters);
+  }
+  terms.push_back({"parameters", formula, numbers, plan.parameters.all, "parameters", kSpec,
                    Evidence::kSource, "/model/parameters"});
   terms.push_back({"parameter_tensors", "tensors that hold them, ties once",
                    grouped(plan.parameter_tensors), plan.parameter_tensors, "tensors", kSpec,
@@ -58,7 +71,7 @@ void explain_closed_form(const Plan& plan, Terms& terms) {
   const auto add = [&](const char* letter, const std::string& formula, double bytes) {
     terms.push_back({fmt::format("closed_form.{}", letter), formula,
                      fmt::format("Psi = {}, B = {}, T = {}, D = {}, L = {}, e = {}",
-                                 grouped(plan.parameter_count), plan.job.batch, plan.job.sequence,
+                                 grouped(plan.parameters.all), plan.job.batch, plan.job.sequence,
                                  plan.spec.width, plan.spec.layers,
                                  network::size_of(plan.job.recipe().compute)),
                      static_cast<std::int64_t>(std::llround(bytes)), "bytes",
@@ -143,7 +156,7 @@ void explain_cost(const Plan& plan, Terms& terms) {
   explain_pass("recompute", plan.flops.recompute, terms);
   if (plan.spec.family != network::Family::kCnn) {
     terms.push_back({"flops.rule_6nt", "6 Psi B T",
-                     fmt::format("6 x {} x {} x {}", grouped(plan.parameter_count), plan.job.batch,
+                     fmt::format("6 x {} x {} x {}", grouped(plan.parameters.all), plan.job.batch,
                                  plan.job.sequence),
                      plan.rule_6nt, "FLOPs", "2 forward and 4 backward per parameter and token",
                      Evidence::kSource, "/flops/rule_6nt"});

@@ -17,9 +17,40 @@ std::string product_or_sum(const std::string& product, std::int64_t result, std:
   return fmt::format("sum over {} tensors = {}", grouped(tensors), grouped(value));
 }
 
+std::string state_formula(const Plan& plan) {
+  const std::string psi = plan.parameters.frozen() > 0 ? "Psi_trainable" : "Psi";
+  switch (plan.job.optimizer) {
+    case Optimizer::kAdafactor:
+      return "of each matrix (rows + columns) e, of each vector n e (torch/optim/_adafactor.py)";
+    case Optimizer::kAdamW8bit:
+      return "of each tensor 2 n + 8 ceil(n / 256), below 4,096 elements 8 n, and two tables of "
+             "1,024 "
+             "(bitsandbytes/optim/optimizer.py)";
+    default:
+      return psi + " moments state";
+  }
+}
+
+// Of a recipe that is formulas.
+void explain_formula_posts(const Plan& plan, Terms& terms) {
+  const ClosedForm& form = *plan.closed_form;
+  const std::string numbers =
+      fmt::format("Psi = {}, R = {}", grouped(plan.parameters.all), plan.job.ranks);
+  const std::string source = fmt::format("the formulas of {}", name(plan.job.precision));
+  const auto add = [&](const char* post, const std::string& formula, std::int64_t value,
+                       const char* path) {
+    terms.push_back({std::string("posts.") + post, formula, numbers, value, "bytes", source,
+                     Evidence::kSource, path});
+  };
+  add("P", form.parameters, plan.posts.parameters, "/posts/P");
+  add("G", form.gradients, plan.posts.gradients, "/posts/G");
+  add("O.moments", form.optimizer, plan.posts.moments, "/posts/O/moments");
+}
+
 void explain_posts(const Plan& plan, Terms& terms) {
   const Recipe recipe = plan.job.recipe();
-  const std::int64_t psi = plan.parameter_count;
+  const std::int64_t psi = plan.parameters.all;
+  const std::int64_t learning = plan.parameters.trainable;
   const std::int64_t e = network::size_of(recipe.compute);
   const std::int64_t master = recipe.master ? network::size_of(*recipe.master) : 0;
   const std::int64_t gradient = network::size_of(recipe.accumulator.value_or(recipe.compute));
@@ -27,18 +58,26 @@ void explain_posts(const Plan& plan, Terms& terms) {
   const auto add = [&](const char* name, const char* formula, const std::string& product,
                        std::int64_t result, std::int64_t value, const char* path) {
     terms.push_back({std::string("posts.") + name, formula,
-                     product_or_sum(product, result, value, plan.parameter_tensors), value, "bytes",
-                     "alive when the optimizer of the steady step begins", Evidence::kSource,
-                     path});
+                     product_or_sum(product, result, value, plan.parameters.tensors), value,
+                     "bytes", "alive when the optimizer of the steady step begins",
+                     Evidence::kSource, path});
   };
-  add("P", "Psi (weight + master)", fmt::format("{} x ({} + {})", grouped(psi), e, master),
-      checked_mul(psi, e + master), plan.posts.parameters, "/posts/P");
-  add("G", "Psi gradient", fmt::format("{} x {}", grouped(psi), gradient),
-      checked_mul(psi, gradient), plan.posts.gradients, "/posts/G");
+  const bool frozen = learning < psi;
+  const std::string weights =
+      frozen ? fmt::format("{} x {} + {} x {}", grouped(psi), e, grouped(learning), master)
+             : fmt::format("{} x ({} + {})", grouped(psi), e, master);
+  if (plan.posts.by_formula) return explain_formula_posts(plan, terms);
+  add("P", frozen ? "Psi weight + Psi_trainable master" : "Psi (weight + master)", weights,
+      checked_add(checked_mul(psi, e), checked_mul(learning, master)), plan.posts.parameters,
+      "/posts/P");
+  add("G", frozen ? "Psi_trainable gradient" : "Psi gradient",
+      fmt::format("{} x {}", grouped(learning), gradient), checked_mul(learning, gradient),
+      plan.posts.gradients, "/posts/G");
   const int count = moments(plan.job.optimizer);
-  add("O.moments", "Psi moments state", fmt::format("{} x {} x {}", grouped(psi), count, state),
-      checked_mul(psi, count * state), plan.posts.moments, "/posts/O/moments");
-  const std::int64_t tensors = plan.posts.step_counters > 0 ? plan.parameter_tensors : 0;
+  add("O.moments", state_formula(plan).c_str(),
+      fmt::format("{} x {} x {}", grouped(learning), count, state),
+      checked_mul(learning, count * state), plan.posts.moments, "/posts/O/moments");
+  const std::int64_t tensors = plan.posts.step_counters > 0 ? plan.parameters.trainable_tensors : 0;
   add("O.step_counters", "4 bytes per parameter tensor of optimizers that count steps in tensors",
       fmt::format("4 x {}", tensors), checked_mul(4, tensors), plan.posts.step_counters,
       "/posts/O/step_counters");

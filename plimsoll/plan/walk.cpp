@@ -54,6 +54,9 @@ class WalkBackend {
     const bool states = job_.optimizer_impl == OptimizerImpl::kPlimsoll || options_.warm;
     if (states && !owns_shards()) optimizer_->allocate_states();
     if (job_.snapshot) allocate_snapshot();
+    if (recipe_.loss_scaler) {
+      scaler_ = autograd_.empty_strided({kLossScalerBytes}, {1}, DType::kUInt8, Tag::kOptimizer);
+    }
     end_phase();
     if (recipe_.accumulator && !shards_) watch_gradients();
   }
@@ -135,6 +138,7 @@ class WalkBackend {
     parameters_.clear();
     masters_.clear();
     snapshot_.reset();
+    scaler_.reset();
     if (shards_) {
       result_.traffic = shards_->traffic();
       shards_->drop();
@@ -210,6 +214,7 @@ class WalkBackend {
   std::vector<Tensor> accumulators_;
   std::unordered_map<const network::TensorImpl*, std::size_t> index_;
   Tensor snapshot_;
+  Tensor scaler_;  // the loss scaler's two numbers as one block
   std::optional<OptimizerWalk> optimizer_;
   std::optional<ShardWalk> shards_;
 };

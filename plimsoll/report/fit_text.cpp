@@ -158,7 +158,7 @@ std::string fit_section(const Fit& fit, const plan::Job& job, const TextStyle& s
 }
 
 std::string fit_report_text(const FitReport& report, const TextStyle& style) {
-  return model_line(report.spec, report.parameter_count, report.parameter_tensors, style) +
+  return model_line(report.spec, report.parameters, style) +
          job_lines(report.spec, report.job, style) + "\n" +
          fit_section(report.fit, report.job, style) + "\n" + limits_section(report, style) + "\n" +
          options_section(report, style) + "\n" + assumption_lines(report.spec, report.job, style);

@@ -19,11 +19,13 @@ Json posts_json(const plan::Posts& posts) {
   Json optimizer;
   optimizer["moments"] = posts.moments;
   optimizer["step_counters"] = posts.step_counters;
+  optimizer["loss_scaler"] = posts.loss_scaler;
   Json json;
   json["P"] = posts.parameters;
   json["G"] = posts.gradients;
   json["O"] = std::move(optimizer);
   json["A"] = posts.activations;
+  json["by_formula"] = posts.by_formula;
   return json;
 }
 
@@ -107,6 +109,24 @@ Json flops_json(const Plan& plan) {
   return json;
 }
 
+Json logits_json(const Plan& plan) {
+  if (!plan.logits) return nullptr;
+  const plan::LogitCopies& logits = *plan.logits;
+  Json copies = Json::array();
+  for (const plan::LogitCopy& copy : logits.copies) {
+    copies.push_back({{"what", copy.what},
+                      {"phase", timeline::name(copy.phase)},
+                      {"item_bytes", copy.item},
+                      {"bytes", copy.bytes}});
+  }
+  return {{"chunks", logits.chunks},
+          {"rows", logits.rows},
+          {"vocabulary", logits.vocabulary},
+          {"copies", std::move(copies)},
+          {"most_at_once", logits.most_at_once},
+          {"peak_whole", logits.chunks > 1 ? Json(logits.peak_whole) : Json(nullptr)}};
+}
+
 Json traffic_json(const Plan& plan) {
   Json lines = Json::array();
   for (const plan::TrafficLine& line : plan.traffic) {
@@ -138,11 +158,12 @@ Json time_json(const Plan& plan) {
   json["bound_seconds"] = plan.time ? Json(plan.time->seconds) : Json(nullptr);
   json["by"] = plan.time ? Json(plan.time->by()) : Json(nullptr);
   const bool image = plan.spec.family == network::Family::kCnn;
-  json["reason"] = plan.time          ? Json(nullptr)
-                   : !plan.job.device ? Json("no device was asked for")
-                   : image
-                       ? Json("bounds of image networks are not in this version")
-                       : Json("the device's peak for this arithmetic or its bandwidth is unknown");
+  json["reason"] =
+      plan.time           ? Json(nullptr)
+      : !plan.job.device  ? Json("no device was asked for")
+      : plan.job.adapts() ? Json("bounds of runs with frozen parameters are not in this version")
+      : image             ? Json("bounds of image networks are not in this version")
+              : Json("the device's peak for this arithmetic or its bandwidth is unknown");
   return json;
 }
 
@@ -151,7 +172,7 @@ Json time_json(const Plan& plan) {
 Json plan_json(const Plan& plan) {
   Json json;
   json["schema"] = "plimsoll.plan/1";
-  json["model"] = model_json(plan.spec, plan.parameter_count, plan.parameter_tensors);
+  json["model"] = model_json(plan.spec, plan.parameters);
   json["job"] = job_json(plan.spec, plan.job);
   json["posts"] = posts_json(plan.posts);
   json["tags"] = tags_json(plan.steady.peak);
@@ -161,6 +182,7 @@ Json plan_json(const Plan& plan) {
   json["closed_form"] = closed_form_json(plan);
   json["flops"] = flops_json(plan);
   json["semantics_hf"] = semantics_json(plan);
+  json["logits"] = logits_json(plan);
   json["traffic"] = traffic_json(plan);
   json["advice"] = plan.advice;
   json["time"] = time_json(plan);

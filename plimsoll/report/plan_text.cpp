@@ -40,9 +40,18 @@ std::string posts_section(const Plan& plan, const TextStyle& style) {
     table.row({letter, name, bytes_text(bytes), human_text(bytes), meaning});
   };
   const bool masters = plan.job.recipe().master.has_value();
-  add("P", "weights", posts.parameters, masters ? "master copies included" : "");
-  add("G", "gradients", posts.gradients, "when the optimizer steps");
-  add("O", "optimizer", posts.optimizer(), "");
+  const bool formula = posts.by_formula;
+  add("P", "weights", posts.parameters,
+      formula   ? plan.closed_form->parameters.c_str()
+      : masters ? "master copies included"
+                : "");
+  add("G", "gradients", posts.gradients,
+      formula ? plan.closed_form->gradients.c_str() : "when the optimizer steps");
+  add("O", "optimizer", posts.optimizer(), formula ? plan.closed_form->optimizer.c_str() : "");
+  if (posts.loss_scaler > 0) {
+    add("", "  moments", posts.moments, "");
+    add("", "  loss scaler", posts.loss_scaler, "scale and growth tracker");
+  }
   if (posts.step_counters > 0) {
     add("", "  moments", posts.moments, "");
     add("", "  step counters", posts.step_counters,
@@ -245,6 +254,35 @@ std::string closed_form_section(const Plan& plan, const TextStyle& style) {
   return heading("Closed form", facts, style) + table.text(style);
 }
 
+// Where they are a large part of the peak, or come in chunks.
+std::string logits_section(const Plan& plan, const TextStyle& style) {
+  if (!plan.logits) return "";
+  const plan::LogitCopies& logits = *plan.logits;
+  constexpr std::int64_t kLargePart = 4;  // of the peak: a fourth
+  if (logits.chunks == 1 && logits.most_at_once < plan.steady.peak.bytes / kLargePart) return "";
+  Table table({{"", Align::kLeft}, {"", Align::kLeft}, {""}, {""}, {""}});
+  for (const plan::LogitCopy& copy : logits.copies) {
+    table.row({copy.what, std::string(timeline::name(copy.phase)),
+               fmt::format("{} bytes each", copy.item), bytes_text(copy.bytes),
+               human_text(copy.bytes)});
+  }
+  table.rule();
+  table.row(
+      {"most at once", "", "", bytes_text(logits.most_at_once), human_text(logits.most_at_once)});
+  const char* chunk = logits.chunks > 1 ? " of a chunk" : "";
+  const std::string facts = fmt::format(", copies of {} x {} values{}, in bytes",
+                                        grouped(logits.rows), grouped(logits.vocabulary), chunk);
+  std::string last = "--loss-chunks N computes them for an Nth of the rows at a time";
+  if (logits.chunks > 1) {
+    const std::int64_t saved = logits.peak_whole - plan.steady.peak.bytes;
+    last = fmt::format("{} chunks: a peak {} {} than with all logits at once ({})", logits.chunks,
+                       human_text(std::abs(saved)), saved < 0 ? "higher" : "lower",
+                       human_text(logits.peak_whole));
+  }
+  return heading("Logits and loss", facts, style) + table.text(style) + "  " +
+         wrapped(last, 2, 4, style.width) + "\n";
+}
+
 // --- ranks
 
 std::string traffic_section(const Plan& plan, const TextStyle& style) {
@@ -301,14 +339,14 @@ std::string plan_text(const Plan& plan, ShownStep shown, const TextStyle& style)
   const StepTimeline& step = first ? plan.first : plan.steady;
   const char* which = first ? "first" : "steady";
   const std::vector<std::string> sections = {
-      model_line(plan.spec, plan.parameter_count, plan.parameter_tensors, style) +
-          job_lines(plan.spec, plan.job, style),
+      model_line(plan.spec, plan.parameters, style) + job_lines(plan.spec, plan.job, style),
       plan.fit ? fit_section(*plan.fit, plan.job, style) : "",
       posts_section(plan, style),
       peak_section(step, which, style),
       phases_section(plan, step, which, style),
       memory_section(plan, style),
       ledger_section(plan, style),
+      logits_section(plan, style),
       traffic_section(plan, style),
       advice_section(plan, style),
       flops_section(plan, style),

@@ -65,7 +65,7 @@ Column run_column(const network::Network& net, const plan::Job& job, engine::Rec
   if (recording) {
     column.traffic = recording->traffic().bytes() + recording->traffic().small.bytes;
   }
-  if (job.checkpoint == network::Checkpoint::kNone && !job.sharded()) {
+  if (!job.recomputes() && !job.sharded()) {
     column.ledger = engine::saved_tensors(net, job, options.device).ledger;
   }
   return column;

@@ -53,6 +53,16 @@ std::vector<Arguments> jobs() {
           {"llama-3-8b", "--ranks", "8", "--zero", "3", "--precision", "mixed"},
           {kMiniGpt, "--ranks", "3", "--zero", "1", "--accumulate", "2", "--no-sync"},
           {kMiniGpt, "--ranks", "4", "--snapshot"},
+          {kMiniGpt, "--lora", "rank=8,targets=qkv,down,alpha=16", "--freeze", "layers:0-1"},
+          {"llama-3-8b", "--lora", "rank=8", "--ranks", "2", "--zero", "3", "--seq", "128"},
+          {kMiniGpt, "--precision", "autocast", "--batch", "2"},
+          {kMiniGpt, "--precision", "fp16"},
+          {kMiniGpt, "--precision", "zero-paper", "--ranks", "4", "--zero", "2"},
+          {kMiniGpt, "--precision", "megatron", "--ranks", "4", "--zero", "1"},
+          {kMiniGpt, "--precision", "bf16", "--master-dtype", "fp32", "--grad-dtype", "fp32"},
+          {kMiniGpt, "--optimizer", "adafactor"},
+          {kMiniGpt, "--optimizer", "adamw-8bit", "--precision", "bf16"},
+          {kMiniGpt, "--loss-chunks", "7", "--batch", "4", "--precision", "mixed"},
           {"cnn:norm=batch,bias=off,pool=last", "--batch", "4"}};
 }
 

@@ -177,7 +177,8 @@ TEST_CASE("the network that is built has as many parameters as its terms add up 
   }
   for (const NetworkSpec& spec : specs) {
     CAPTURE(spec.title);
-    const plimsoll::network::BuildOptions options{.batch = 1, .sequence = 8};
+    plimsoll::network::BuildOptions options;
+    options.sequence = 8;
     CHECK(build_network(spec, options).parameter_elements() == parameters(spec));
   }
 }

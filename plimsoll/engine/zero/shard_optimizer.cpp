@@ -40,6 +40,9 @@ void ShardOptimizer::update(const OwnedPiece& piece, double gradient_scale) cons
       return sgd_step(range, settings_, gradient_scale);
     case plan::Optimizer::kLion:
       return lion_step(range, settings_, gradient_scale);
+    case plan::Optimizer::kAdafactor:
+    case plan::Optimizer::kAdamW8bit:
+      throw InternalError("another library's optimizer");
   }
 }
 

@@ -103,12 +103,12 @@ std::optional<std::int64_t> largest_batch(NeedSearch& search, const Job& job) {
 }
 
 LargestByClosedForm closed_form_largest(const network::NetworkSpec& spec, const Job& job,
-                                        std::int64_t parameter_count) {
+                                        const network::ParameterCount& parameters) {
   if (spec.family == network::Family::kCnn) return {};
   const auto posts_at = [&](std::int64_t batch) {
     Job other = job;
     other.batch = batch;
-    return closed_form_of(spec, other, parameter_count, {}).posts;
+    return closed_form_of(spec, other, parameters, {}).posts;
   };
   const ClosedFormPosts one = posts_at(1);
   const double row = posts_at(2).activations - one.activations;

@@ -34,7 +34,7 @@ struct LargestByClosedForm {
   std::optional<std::int64_t> without_A0;
 };
 LargestByClosedForm closed_form_largest(const network::NetworkSpec& spec, const Job& job,
-                                        std::int64_t parameter_count);
+                                        const network::ParameterCount& parameters);
 
 // --- of the sequence: up to the positions of the model. None for image networks too.
 std::optional<std::int64_t> longest_sequence(NeedSearch& search, const Job& job);
