@@ -19,7 +19,7 @@ enum class Schedule : std::uint8_t { kConstant, kLinear, kCosine };
 
 struct Training {
   network::NetworkSpec spec;
-  std::string model;    // as checkpoints keep it
+  std::string model;  // as checkpoints keep it
   plan::Job job;
   std::string data;     // path
   int token_bytes = 1;  // 1: text

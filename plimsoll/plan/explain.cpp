@@ -38,7 +38,7 @@ void explain_parameters(const Plan& plan, Terms& terms) {
   terms.push_back({"parameters", formula, numbers, plan.parameters.all, "parameters", kSpec,
                    Evidence::kSource, "/model/parameters"});
   terms.push_back({"parameter_tensors", "tensors that hold them, ties once",
-                   grouped(plan.parameter_tensors), plan.parameter_tensors, "tensors", kSpec,
+                   grouped(plan.parameters.tensors), plan.parameters.tensors, "tensors", kSpec,
                    Evidence::kSource, "/model/parameter_tensors"});
   for (const network::ParameterTerm& part : parts) {
     terms.push_back({"parameters." + part.name, part.formula, part.substituted, part.count,

@@ -91,7 +91,7 @@ void explain_traffic(const Plan& plan, Terms& terms) {
     const std::string base = fmt::format("traffic.{}", i + 1);
     const std::string path = fmt::format("/traffic/{}/", i);
     const std::string letters =
-        fmt::format("Psi = {}, R = {}, e = {}", grouped(plan.parameter_count), plan.job.ranks,
+        fmt::format("Psi = {}, R = {}, e = {}", grouped(plan.parameters.all), plan.job.ranks,
                     network::size_of(plan.job.recipe().compute));
     const std::string source = "the schedule of the calculated run: " + line.what;
     terms.push_back({base + ".units", "collectives of one unit in a step: " + line.collective,

@@ -94,7 +94,7 @@ std::string learning_section(const Parameters& p, const TextStyle& style) {
   const network::ParameterCount& count = *p.learning;
   Table table({{"", Align::kLeft}, {"parameters"}, {"share"}, {"tensors"}});
   const auto add = [&](const char* what, std::int64_t elements, std::int64_t tensors) {
-    table.row({what, grouped(elements), share(elements, count.all), grouped(tensors)});
+    table.row({what, grouped(elements), share_text(elements, count.all), grouped(tensors)});
   };
   add("trainable", count.trainable, count.trainable_tensors);
   add("frozen", count.frozen(), count.tensors - count.trainable_tensors);
