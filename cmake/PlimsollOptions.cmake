@@ -26,7 +26,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 add_library(plimsoll_options INTERFACE)
 target_compile_features(plimsoll_options INTERFACE cxx_std_20)
 target_compile_options(plimsoll_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast
+  -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wold-style-cast
+  $<IF:$<CXX_COMPILER_ID:GNU>,-Wshadow=local,-Wshadow>  # sources of one batch see each other's names
   -Wnon-virtual-dtor -Woverloaded-virtual
   $<$<BOOL:${PLIMSOLL_WERROR}>:-Werror>)
 # g++ 12 sees overlapping copies in std::string's own code (its bug 105651).

@@ -28,10 +28,6 @@ std::string memory_text(const Doctor& d) {
   return fmt::format("{}, {} of it available", total, human(Bytes{*d.memory_available}));
 }
 
-Json number_or_null(const std::optional<std::int64_t>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 }  // namespace
 
 std::string doctor_text(const Doctor& d, const TextStyle& style) {

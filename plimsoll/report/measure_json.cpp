@@ -6,10 +6,6 @@
 namespace plimsoll::report {
 namespace {
 
-Json number_or_null(const std::optional<std::int64_t>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 void add_reason(Json& json, const std::string& measured_reason) {
   if (!measured_reason.empty()) json["reason"] = {{"measured", measured_reason}};
 }

@@ -110,10 +110,6 @@ Json against_json(const PublishedCount& against) {
           {"unexplained", against.unexplained}};
 }
 
-Json number_or_null(const std::optional<std::int64_t>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 void add_counts(Json& json, const Parameters& p) {
   Json reason = Json::object();
   json["parameters"] = p.count;

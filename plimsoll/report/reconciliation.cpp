@@ -44,10 +44,6 @@ std::string verdict(const Reconciliation& reconciliation) {
                      different, unnamed);
 }
 
-Json number_or_null(const std::optional<std::int64_t>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 }  // namespace
 
 ReconciliationRow make_row(std::string line, std::int64_t calculated,
