@@ -101,7 +101,7 @@ ValueId DecoderAttention::operator()(ValueId x, const LayerWeights& w, const Lay
     heads.q = qk_norm(heads.q, w.q_norm);
     heads.k = qk_norm(heads.k, w.k_norm);
   }
-  for (ValueId* x : {&heads.q, &heads.k, &heads.v}) *x = g_.cast(*x, options_.operand());
+  for (ValueId* head : {&heads.q, &heads.k, &heads.v}) *head = g_.cast(*head, options_.operand());
   const AttentionOptions o = attention_options(facts);
   const ValueId y = a_.attention_softcap > 0 ? capped_attention(heads, o)
                                              : g_.attention(heads.q, heads.k, heads.v, o);
