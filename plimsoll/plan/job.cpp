@@ -10,52 +10,65 @@
 #include "plimsoll/plan/recipe_checks.hpp"
 
 namespace plimsoll::plan {
-namespace {
 
-// The recipe as its name says it.
-Recipe named_recipe(Precision precision, bool accumulates) {
-  Recipe recipe;
-  switch (precision) {
-    case Precision::kFp64:
-      recipe.compute = recipe.state = recipe.loss = DType::kFloat64;
-      break;
-    case Precision::kFp32:
-    case Precision::kAutocast:
-      break;
-    case Precision::kBf16:
-      recipe.compute = recipe.state = recipe.loss = DType::kBFloat16;
-      break;
-    case Precision::kFp16:
-      recipe.compute = recipe.state = DType::kFloat16;
-      recipe.loss_scaler = true;
-      break;
-    case Precision::kMixed:
-    case Precision::kZeroPaper:
-    case Precision::kMegatron:
-      recipe.compute = DType::kBFloat16;
-      recipe.master = DType::kFloat32;
-      if (accumulates) recipe.accumulator = DType::kFloat32;
-      break;
+std::string_view name(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::kAdamW:
+      return "adamw";
+    case Optimizer::kSgd:
+      return "sgd";
+    case Optimizer::kSgdMomentum:
+      return "sgd-momentum";
+    case Optimizer::kLion:
+      return "lion";
+    case Optimizer::kAdafactor:
+      return "adafactor";
+    case Optimizer::kAdamW8bit:
+      return "adamw-8bit";
   }
-  recipe.operand = precision == Precision::kAutocast ? DType::kBFloat16 : recipe.compute;
-  return recipe;
+  return "?";
 }
 
-}  // namespace
+bool has_step_counters(Optimizer optimizer, OptimizerImpl impl) {
+  const bool keeps = impl == OptimizerImpl::kTorchPython || impl == OptimizerImpl::kTorchFused;
+  return keeps && (optimizer == Optimizer::kAdamW || optimizer == Optimizer::kAdafactor);
+}
 
-Recipe Job::recipe() const {
-  Recipe recipe = named_recipe(precision, accumulate > 1);
-  if (master) recipe.master = master->dtype;
-  if (grad_dtype && !sharded()) {
-    recipe.accumulator = *grad_dtype == recipe.compute ? std::nullopt : grad_dtype;
+OptimizerImpl usual_implementation(Optimizer optimizer) {
+  if (optimizer == Optimizer::kAdafactor) return OptimizerImpl::kTorchPython;
+  if (optimizer == Optimizer::kAdamW8bit) return OptimizerImpl::kBitsAndBytes;
+  return OptimizerImpl::kPlimsoll;
+}
+
+int moments(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::kAdamW:
+      return 2;
+    case Optimizer::kSgd:
+    case Optimizer::kAdafactor:
+    case Optimizer::kAdamW8bit:
+      return 0;
+    case Optimizer::kSgdMomentum:
+    case Optimizer::kLion:
+      return 1;
   }
-  // transformers casts the logits to fp32 whatever the recipe.
-  if (semantics == Semantics::kHuggingFace && network::size_of(recipe.compute) < 4) {
-    recipe.loss = DType::kFloat32;
+  return 0;
+}
+
+std::string_view name(OptimizerImpl impl) {
+  switch (impl) {
+    case OptimizerImpl::kPlimsoll:
+      return "plimsoll";
+    case OptimizerImpl::kTorchPython:
+      return "torch-python";
+    case OptimizerImpl::kTorchCpp:
+      return "torch-cpp";
+    case OptimizerImpl::kTorchFused:
+      return "torch-fused";
+    case OptimizerImpl::kBitsAndBytes:
+      return "bitsandbytes";
   }
-  recipe.state = state_dtype.value_or(recipe.state);
-  recipe.loss = loss_dtype.value_or(recipe.loss);
-  return recipe;
+  return "?";
 }
 
 DType Job::gradient_dtype() const {
