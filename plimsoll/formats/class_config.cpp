@@ -104,7 +104,10 @@ bool has_class_keys(const json& object, const ClassDefaults& defaults) {
   for (const auto& item : object.items()) {
     const std::string& key = item.key();
     const bool alias = defaults.aliases != nullptr && defaults.aliases->contains(key);
-    if (!key.ends_with("_id") && (alias || defaults.values->contains(key))) return true;
+    // Versions before 5 have settings of the rotation beside the sizes.
+    const bool rotary =
+        key.starts_with("rope_") || key.starts_with("rotary_") || key == "partial_rotary_factor";
+    if (rotary || (!key.ends_with("_id") && (alias || defaults.values->contains(key)))) return true;
   }
   return false;
 }

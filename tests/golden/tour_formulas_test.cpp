@@ -117,7 +117,7 @@ std::string products_table() {
   add("dot product", ProductKind::kDot, {5}, "2 P", "2 P");
   add("matrix by vector", ProductKind::kMatvec, {5, 7}, "2 N P", "N P + P");
   add("matrix by matrix", ProductKind::kMatmul, {5, 7, 3}, "2 N P M", "N P + P M");
-  add("batch of products", ProductKind::kBatched, {2, 5, 7, 3}, "2 G N M K", "G M K + G K N");
+  add("batch of products", ProductKind::kBatched, {2, 5, 7, 3}, "2 G N M K", "G M K + G N K");
   return table.text();
 }
 
