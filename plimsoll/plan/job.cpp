@@ -226,7 +226,9 @@ Result<void> validate_optimizer(const Job& job) {
                             "torch-cpp or torch-python",
                             name(job.optimizer)));
   }
-  if (job.recipe().master) {
+  // They read .grad of the parameters and keep states in their dtype.
+  const Recipe recipe = job.recipe();
+  if (recipe.master || recipe.accumulator || job.precision == Precision::kMixed) {
     return fail("--optimizer-impl",
                 fmt::format("implementation {} keeps no master weights (precision {}), expected "
                             "plimsoll",

@@ -27,6 +27,13 @@ std::int64_t rows_of_chunk(const Job& job) {
   return (rows + job.loss_chunks - 1) / job.loss_chunks;
 }
 
+// Autocast casts the head's matrix beside the logits.
+bool casts_parameter(const Network& network, const network::Operation& op) {
+  if (op.kind != OpKind::kTo) return false;
+  return std::any_of(network.parameters.begin(), network.parameters.end(),
+                     [&](const network::Parameter& p) { return p.value == op.inputs[0]; });
+}
+
 }  // namespace
 
 LogitSink::LogitSink(const Network& network, const Job& job, std::int32_t step)
@@ -81,6 +88,7 @@ void LogitSink::allocate(timeline::BlockId block, std::int64_t bytes, timeline::
   const std::int64_t item = bytes / values;
   if (item * values != bytes || (item != 2 && item != 4 && item != 8)) return;
   const std::size_t index = operation - 1;
+  if (casts_parameter(network_, network_.operations[index])) return;
   // What a product's backward pass makes, after the rerun of a chunk, are gradients of weights and
   // inputs.
   const bool product = network_.operations[index].kind == OpKind::kLinear;
