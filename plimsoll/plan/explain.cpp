@@ -172,6 +172,7 @@ std::vector<Term> explain_terms(const Plan& plan) {
   explain_memory(plan, terms);
   explain_closed_form(plan, terms);
   explain_cost(plan, terms);
+  explain_logits(plan, terms);
   explain_traffic(plan, terms);
   explain_fit(plan, terms);
   return terms;

@@ -30,6 +30,7 @@ std::vector<Term> explain_terms(const Plan& plan);
 // Parts of it.
 void explain_memory(const Plan& plan, std::vector<Term>& terms);
 void explain_cost(const Plan& plan, std::vector<Term>& terms);
+void explain_logits(const Plan& plan, std::vector<Term>& terms);
 void explain_traffic(const Plan& plan, std::vector<Term>& terms);
 void explain_fit(const Plan& plan, std::vector<Term>& terms);
 

@@ -81,6 +81,9 @@ void explain_posts(const Plan& plan, Terms& terms) {
   add("O.step_counters", "4 bytes per parameter tensor of optimizers that count steps in tensors",
       fmt::format("4 x {}", tensors), checked_mul(4, tensors), plan.posts.step_counters,
       "/posts/O/step_counters");
+  terms.push_back({"posts.O.loss_scaler", "scale and growth tracker of recipe fp16, 4 bytes each",
+                   recipe.loss_scaler ? "2 x 4" : "0 x 4", plan.posts.loss_scaler, "bytes",
+                   "torch/amp/grad_scaler.py", Evidence::kSource, "/posts/O/loss_scaler"});
   terms.push_back(
       {"posts.A", "every storage that forward saved, once, without parameters and buffers",
        fmt::format("{} storages", grouped(plan.ledger.distinct.count)), plan.posts.activations,

@@ -220,7 +220,9 @@ TEST_CASE("500 jobs, every stage: the state that the optimizer sees is shard::re
       CHECK(of(sink.alive, Tag::kParameters) == held.parameters);
       CHECK(of(sink.alive, Tag::kMasterCopy) == held.masters);
       CHECK(of(sink.alive, Tag::kGradients) == held.gradients);
-      CHECK(of(sink.alive, Tag::kOptimizer) == held.moments);
+      // The loss scaler is one for the whole model, on every rank.
+      const std::int64_t scaler = job.recipe().loss_scaler ? plan::kLossScalerBytes : 0;
+      CHECK(of(sink.alive, Tag::kOptimizer) == held.moments + scaler);
       CHECK(of(sink.alive, Tag::kReduce) == 0);
       CHECK(of(sink.alive, Tag::kGathered) == 0);
     }
