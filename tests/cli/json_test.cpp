@@ -139,7 +139,7 @@ TEST_CASE("text and JSON of a plan have the same figures") {
 }
 
 TEST_CASE("a plan says by how much the same job in hf differs, or why nobody knows") {
-  const Arguments job = {"llama-3.2-1b", "--seq", "256", "--batch", "2"};
+  const Arguments job = {"llama-3.2-1b", "--seq", "256", "--batch", "2", "--device", "h100-80g"};
   const json own = output_of(with({"plan"}, job));
   const json hf = output_of(with({"plan", "--semantics", "hf"}, job));
   const json& compared = own["semantics_hf"];

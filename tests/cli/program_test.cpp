@@ -65,10 +65,10 @@ TEST_CASE("the options of every command are frozen") {
   CHECK(options_in(call({"plan", "--help"}).out) == job_options_and({"--first-step", "--json"}));
   CHECK(options_in(call({"measure", "--help"}).out) ==
         job_options_and({"--fit-batch", "--families", "--sweep", "--bisect", "--steps", "--json"}));
-  CHECK(
-      options_in(call({"train", "--help"}).out) ==
-      job_options_and({"--data", "--token-bytes", "--steps", "--lr", "--out", "--schedule",
-                       "--warm-up", "--clip", "--seed", "--held-out", "--eval-every", "--force"}));
+  CHECK(options_in(call({"train", "--help"}).out) ==
+        job_options_and({"--data", "--token-bytes", "--steps", "--lr", "--out", "--schedule",
+                         "--warm-up", "--clip", "--seed", "--held-out", "--eval-every", "--nan",
+                         "--every", "--keep", "--resume", "--restart", "--force"}));
   CHECK(options_in(call({"params", "--help"}).out) ==
         std::set<std::string>{"--against", "--lora", "--freeze", "--json"});
   CHECK(options_in(call({"models", "--help"}).out) == std::set<std::string>{"--json"});

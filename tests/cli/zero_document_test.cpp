@@ -9,8 +9,8 @@
 #include "plimsoll/plan/model_states.hpp"
 #include "plimsoll/plan/traffic.hpp"
 
+#include "tests/checked_table.hpp"
 #include "tests/cli/call.hpp"
-#include "tests/document_table.hpp"
 
 namespace plimsoll {
 namespace {

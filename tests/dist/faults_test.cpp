@@ -95,7 +95,9 @@ void check_nothing_left(const std::string& folder, const Outcome& outcome) {
   REQUIRE(newest);
   REQUIRE(newest->found);
   CHECK(newest->found->step == 2);
-  for (const auto& entry : *checkpoint::list_checkpoints(folder)) CHECK_FALSE(entry.temporary);
+  const auto entries = checkpoint::list_checkpoints(folder);
+  REQUIRE(entries);
+  for (const auto& entry : *entries) CHECK_FALSE(entry.temporary);
 }
 
 // The row of one case, after all survivors were heard.

@@ -171,7 +171,8 @@ void rows_of_ranks(Communicator& world) {
   for (std::int64_t step = 0; std::ssize(read) < 46; ++step) {
     for (std::int64_t m = 0; m < 2; ++m) {
       for (std::int64_t rank = 0; rank < world.size(); ++rank) {
-        for (std::int64_t b = 0; b < 3; ++b) read.push_back(order.row(step, m, rank, b));
+        for (std::int64_t b = 0; b < 3; ++b)
+          read.push_back(order.row(step * order.rows_per_step(), m, rank, b));
       }
     }
   }

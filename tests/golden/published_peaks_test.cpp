@@ -14,7 +14,7 @@
 #include "plimsoll/formats/config.hpp"
 #include "plimsoll/plan/plan.hpp"
 
-#include "tests/document_table.hpp"
+#include "tests/checked_table.hpp"
 #include "tests/unit/truth_files.hpp"
 
 namespace plimsoll::test {

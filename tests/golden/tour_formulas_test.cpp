@@ -17,7 +17,7 @@
 #include "plimsoll/plan/products.hpp"
 #include "plimsoll/plan/traffic.hpp"
 
-#include "tests/document_table.hpp"
+#include "tests/checked_table.hpp"
 #include "tests/golden/published.hpp"
 
 namespace plimsoll::test {

@@ -10,7 +10,7 @@
 #include "plimsoll/base/number_text.hpp"
 #include "plimsoll/plan/plan.hpp"
 
-#include "tests/document_table.hpp"
+#include "tests/checked_table.hpp"
 #include "tests/golden/notebook_device.hpp"
 #include "tests/golden/notebook_families.hpp"
 

@@ -1,4 +1,6 @@
 // What the optimizer and checkpoints see of a unit.
+#include <utility>
+
 #include "plimsoll/engine/zero/blocks.hpp"
 #include "plimsoll/engine/zero/unit_shard.hpp"
 
@@ -14,7 +16,9 @@ std::vector<OwnedPiece> UnitShard::owned(const std::vector<at::Tensor>& accumula
     if (!group.trainable()) continue;
     if (!divided()) {
       for (std::size_t i = 0; i < group.parameters().size(); ++i) {
-        pieces.push_back(whole(group, groups_[g], i, accumulators));
+        OwnedPiece piece = whole(group, groups_[g], i, accumulators);
+        // Parameters without elements are never reduced: what stands for their gradient is no sum.
+        if (!piece.in_parameter.empty()) pieces.push_back(std::move(piece));
       }
       continue;
     }

@@ -266,6 +266,7 @@ double Sharder::squared_norm_of_sums() {
 // Owners write their pieces into zeros; the sum over ranks joins them exactly.
 at::Tensor Sharder::gathered_sum(std::size_t parameter) {
   const std::size_t p = listed_.at(parameter);
+  if (!model_.parameters[p].trainable) return {};
   const at::Tensor& tensor = model_.tensors[p];
   const at::TensorOptions options = tensor.options().dtype(sum_type(tensor.scalar_type()));
   at::Tensor whole = at::zeros({tensor.numel()}, options.requires_grad(false));
