@@ -50,11 +50,13 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-PacedPeer::PacedPeer(const std::string& script, const std::vector<std::string>& arguments)
+PacedPeer::PacedPeer(const std::string& script, const std::vector<std::string>& arguments,
+                     const std::vector<std::string>& variables)
     : script_(script) {
   std::vector<std::string> words{python(), std::string(PLIMSOLL_BENCH_PEERS) + "/" + script};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> environment = single_threaded_environment();
+  environment.insert(environment.begin(), variables.begin(), variables.end());
   const Pipe in;
   const Pipe out;
   posix_spawn_file_actions_t actions;
@@ -91,8 +93,11 @@ std::string PacedPeer::read_line() {
   return line;
 }
 
-Elapsed PacedPeer::step() {
+void PacedPeer::begin_step() {
   if (write(to_peer_, "step\n", 5) != 5) throw std::runtime_error("peer " + script_ + " is gone");
+}
+
+Elapsed PacedPeer::end_step() {
   const std::string line = read_line();
   Elapsed time;
   if (std::sscanf(line.c_str(), "%lf %lf", &time.wall, &time.cpu) != 2) {
@@ -101,9 +106,41 @@ Elapsed PacedPeer::step() {
   return time;
 }
 
+void PacedPeer::end_input() {
+  if (to_peer_ >= 0) close(std::exchange(to_peer_, -1));
+}
+
 nlohmann::json PacedPeer::finish() {
-  close(std::exchange(to_peer_, -1));
+  end_input();
   return nlohmann::json::parse(read_line());
+}
+
+PacedGroup::PacedGroup(const std::string& script, const std::vector<std::string>& arguments,
+                       int ranks) {
+  const int port = 20'000 + getpid() % 20'000;
+  for (int rank = 0; rank < ranks; ++rank) {
+    peers_.push_back(std::make_unique<PacedPeer>(
+        script, arguments,
+        std::vector<std::string>{"RANK=" + std::to_string(rank),
+                                 "LOCAL_RANK=" + std::to_string(rank),
+                                 "WORLD_SIZE=" + std::to_string(ranks), "MASTER_ADDR=127.0.0.1",
+                                 "MASTER_PORT=" + std::to_string(port)}));
+  }
+}
+
+Elapsed PacedGroup::step() {
+  for (const auto& peer : peers_) peer->begin_step();
+  Elapsed first;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    const Elapsed one = peers_[rank]->end_step();
+    if (rank == 0) first = one;
+  }
+  return first;
+}
+
+nlohmann::json PacedGroup::finish() {
+  for (const auto& peer : peers_) peer->end_input();
+  return peers_.front()->finish();
 }
 
 }  // namespace plimsoll::bench

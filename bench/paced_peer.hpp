@@ -5,6 +5,7 @@
 // at the end of its input it prints one line of JSON and ends. Its stderr is ours.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,15 +17,24 @@ namespace plimsoll::bench {
 
 class PacedPeer {
  public:
-  // Runs the Python of PLIMSOLL_PYTHON (else python3) on bench/peers/<script>, single-threaded.
-  PacedPeer(const std::string& script, const std::vector<std::string>& arguments);
+  // Runs the Python of PLIMSOLL_PYTHON (else python3) on bench/peers/<script>, single-threaded, with
+  // `variables` ("NAME=value") besides this process's environment.
+  PacedPeer(const std::string& script, const std::vector<std::string>& arguments,
+            const std::vector<std::string>& variables = {});
   ~PacedPeer();
   PacedPeer(const PacedPeer&) = delete;
   PacedPeer& operator=(const PacedPeer&) = delete;
 
   // One unit. Throws std::runtime_error when the peer has died.
-  Elapsed step();
-  // Ends the peer; what it says about all its units.
+  Elapsed step() {
+    begin_step();
+    return end_step();
+  }
+  // The same in two halves, for peers that need each other.
+  void begin_step();
+  Elapsed end_step();
+  // Ends the peer's input; finish() then returns what it says about all its units.
+  void end_input();
   nlohmann::json finish();
 
  private:
@@ -35,6 +45,20 @@ class PacedPeer {
   int to_peer_ = -1;
   int from_peer_ = -1;
   std::string unread_;
+};
+
+// Ranks of one peer program, started as torchrun would: on this host, each with its rank in its environment.
+class PacedGroup {
+ public:
+  PacedGroup(const std::string& script, const std::vector<std::string>& arguments, int ranks);
+
+  // One unit of all ranks; rank 0's time.
+  Elapsed step();
+  // What rank 0 says in the end.
+  nlohmann::json finish();
+
+ private:
+  std::vector<std::unique_ptr<PacedPeer>> peers_;
 };
 
 }  // namespace plimsoll::bench

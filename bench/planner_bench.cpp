@@ -3,6 +3,7 @@
 #include <exception>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <spawn.h>
 #include <stdexcept>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/network/families/families.hpp"
@@ -94,10 +96,20 @@ void variants(Report& report) {
   plan::NeedSearch search(*spec);
   const Summary all = repeat(0, 1, Clock::kCpu, [&] {
     for (int i = 0; i < kVariants; ++i) {
-      if (!search.of(variant(i))) throw std::logic_error("a variant without a need");
+      if (!search.quick(variant(i))) throw std::logic_error("a variant without a need");
     }
   });
   report.row(fmt::format("{} variants of llama-3-8b", kVariants), all, 1, "s", at_most(10));
+}
+
+// The config of a truth file, in a file of its own.
+std::string config_file(const std::string& name) {
+  std::ifstream stream("tests/truth/hf/models/" + name + ".json");
+  if (!stream) throw std::runtime_error("run from the repository root: no config of " + name);
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("{}-{}.json", name, getpid());
+  std::ofstream(path) << nlohmann::json::parse(stream).at("config");
+  return path;
 }
 
 // The program beside this one, run to its end with its output thrown away.
@@ -114,8 +126,27 @@ void run_program(const std::string& name, std::vector<std::string> arguments) {
   const int failed = posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   int status = 0;
-  if (failed != 0 || waitpid(child, &status, 0) != child || status != 0) {
+  // 1: the job does not fit its device.
+  const bool ended = failed == 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
+  if (!ended || WEXITSTATUS(status) > 1) {
     throw std::runtime_error(path + " failed");
+  }
+}
+
+// Configs of published models on a card that is too small for most of them, so that changes are
+// searched as well: the slowest process of each.
+void configs_on_a_card(Report& report) {
+  for (const char* name : {"gpt2", "llama-3-8b", "qwen3-8b", "gemma-3-1b", "phi-4", "olmo-2-7b",
+                           "pythia-1.4b", "mistral-nemo-12b", "falcon-7b", "bloom-7b1"}) {
+    const std::string config = config_file(name);
+    for (const char* card : {"rtx-4090", "h100-80g"}) {
+      const Summary time = repeat(1, 10, Clock::kWall, [&] {
+        run_program("plimsoll", {"plan", config, "--device", card});
+      });
+      report.row(fmt::format("`plimsoll plan {} --device {}`", name, card), time, 1e3, "ms",
+                 at_most(50));
+    }
+    std::filesystem::remove(config);
   }
 }
 
@@ -140,6 +171,7 @@ void run() {
   walks(report, *spec, plan::Backend::kCuda);
   variants(report);
   process_starts(report);
+  configs_on_a_card(report);
   report.print();
 }
 

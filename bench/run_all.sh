@@ -2,7 +2,9 @@
 # Runs all benchmarks and prints their tables on stdout; progress goes to stderr.
 #
 #   bench/run_all.sh           about ten minutes
-#   bench/run_all.sh --long    also 3,000 random jobs: planner against libtorch, event by event
+#   bench/run_all.sh --long    also 3,000 random jobs, planner against libtorch event by event, all
+#                              combinations of a sharded step (oracle 1), the recorded 10M runs on
+#                              ranks, and 500 kills of a training run
 #
 # A figure that misses its goal prints OVER and is no failure. Exit 1 when something fails to run.
 #
@@ -48,14 +50,33 @@ say "libtorch of $build, Python $PLIMSOLL_PYTHON, load $(cut -d' ' -f1-3 /proc/l
 part planner "$build/bin/planner_bench"
 part comm "$build/bin/comm_bench" 2
 part comm-4 "$build/bin/comm_bench" 4
+mpirun=$root/.venv/bin/mpirun
+if [ -x "$mpirun" ]; then
+    part comm-mpi "$mpirun" -n 2 "$build/bin/comm_bench" mpi
+    part comm-mpi-4 "$mpirun" -n 4 "$build/bin/comm_bench" mpi
+else
+    say "comm-mpi left out: no $mpirun (pip install mpich)"
+fi
 part dry-run "$build/bin/dry_bench"
+part checkpoints "$build/bin/checkpoint_bench"
 part optimizer "$build/bin/train_bench" optimizer
 part meter "$build/bin/train_bench" meter
 part training-10M "$build/bin/train_bench" small
 part training-124M "$build/bin/train_bench" large
+part sharded-10M "$build/bin/shard_bench" small 2
+part sharded-124M "$build/bin/shard_bench" large 2
+part sharded-10M-4 "$build/bin/shard_bench" small 4
+part overlap "$build/bin/shard_bench" overlap
 if [ $long = yes ]; then
     cd "$root"
     part random-jobs env PLIMSOLL_JOBS=3000 "$build/bin/test_differential"
+    for ranks in 1 2 3 4; do
+        part "sharded-steps-$ranks" "$build/bin/module_ranks" "$ranks" all
+    done
+    for ranks in 2 4; do
+        part "recorded-runs-$ranks" "$build/bin/joined_batch_ranks" "$ranks" large
+    done
+    part torture "$build/bin/torture" --kills 500
 fi
 
 [ -z "$failed" ] || {

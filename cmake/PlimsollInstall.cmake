@@ -13,8 +13,8 @@ set(plimsoll_package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll")
 
 # plimsoll_install_room(<target> <room>): adds the library to its component; called for every room.
 function(plimsoll_install_room target room)
-  # Nor is the MPI backend: whose MPI it was built with cannot be told to another project.
-  if(room MATCHES "^(cli|study|comm_mpi)(_|$)")
+  # Nor are the backends of MPI and NCCL: whose they were built with cannot be told to another project.
+  if(room MATCHES "^(cli|study|comm_mpi|engine_nccl)(_|$)")
     return()
   endif()
   set(component core)
@@ -36,7 +36,7 @@ function(plimsoll_install_headers)
     PATTERN "plimsoll/meter.hpp" EXCLUDE)
   if(PLIMSOLL_ENGINE)
     install(DIRECTORY plimsoll/engine DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/plimsoll"
-      COMPONENT engine FILES_MATCHING PATTERN "*.hpp")
+      COMPONENT engine FILES_MATCHING PATTERN "*.hpp" PATTERN "plimsoll/engine/nccl" EXCLUDE)
     install(FILES plimsoll/meter.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/plimsoll"
       COMPONENT engine)
   endif()

@@ -28,7 +28,7 @@ ALLOWED = {
     "checkpoint": {"base", "shard", "network", "formats"},
     "comm": {"base"},
     "engine": PLANNER | {"formats", "checkpoint", "comm"},
-    "report": PLANNER | {"formats"},
+    "report": PLANNER | {"formats", "checkpoint"},
     "study": PLANNER | {"comm", "engine", "report"},
 }
 ALLOWED["cli"] = set(ALLOWED)
@@ -50,7 +50,7 @@ FORBIDDEN_IN_FOLDER = {
 # Library headers by prefix, and the path prefixes that may include them.
 LIBRARIES = (
     (("torch/", "ATen/", "c10/"), ("plimsoll/engine/torch.hpp", "plimsoll/engine/library/",
-                                  "plimsoll/engine/dry/")),
+                                  "plimsoll/engine/dry/", "plimsoll/engine/nccl/")),
     (("nlohmann/",), ("plimsoll/formats/", "plimsoll/checkpoint/", "plimsoll/report/",
                       "plimsoll/cli/")),
     (("xxhash.h",), ("plimsoll/checkpoint/checksum.cpp",)),

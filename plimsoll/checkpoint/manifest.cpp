@@ -13,8 +13,8 @@
 namespace plimsoll::checkpoint {
 namespace {
 
-// A stretch of a rank's file, and whose it is.
-struct Stretch {
+// A place in a rank's file, and whose it is.
+struct OwnedPlace {
   Place place;
   std::string owner;
 };
@@ -107,20 +107,20 @@ class Check {
           "multiple of {}",
           owner, place.offset, place.bytes, rank_file(place.rank), size, kPieceAlignment));
     }
-    if (place.bytes > 0) stretches_.push_back({place, owner});
+    if (place.bytes > 0) places_.push_back({place, owner});
     return {};
   }
 
   Result<void> check_overlaps() {
-    const auto key = [](const Stretch& s) { return std::pair(s.place.rank, s.place.offset); };
-    std::sort(stretches_.begin(), stretches_.end(),
-              [&](const Stretch& a, const Stretch& b) { return key(a) < key(b); });
-    for (std::size_t i = 1; i < stretches_.size(); ++i) {
-      const Place& before = stretches_[i - 1].place;
-      const Place& place = stretches_[i].place;
+    const auto key = [](const OwnedPlace& s) { return std::pair(s.place.rank, s.place.offset); };
+    std::sort(places_.begin(), places_.end(),
+              [&](const OwnedPlace& a, const OwnedPlace& b) { return key(a) < key(b); });
+    for (std::size_t i = 1; i < places_.size(); ++i) {
+      const Place& before = places_[i - 1].place;
+      const Place& place = places_[i].place;
       if (before.rank != place.rank || before.offset + before.bytes <= place.offset) continue;
-      return refuse(fmt::format("{} and {} lie over each other in {}", stretches_[i - 1].owner,
-                                stretches_[i].owner, rank_file(place.rank)));
+      return refuse(fmt::format("{} and {} lie over each other in {}", places_[i - 1].owner,
+                                places_[i].owner, rank_file(place.rank)));
     }
     return {};
   }
@@ -129,7 +129,7 @@ class Check {
   const std::string_view where_;
   std::set<std::string_view> names_;
   std::set<std::pair<std::int32_t, std::string_view>> blob_names_;
-  std::vector<Stretch> stretches_;
+  std::vector<OwnedPlace> places_;
 };
 
 }  // namespace

@@ -85,7 +85,8 @@ using Fields = std::map<std::string, std::string>;
 
 // What a run has to know beside its tensors.
 struct RunState {
-  std::string model;  // formats::describe_model(): rebuilds the network without any other file
+  // formats::describe_model(MODEL): load_described_model() makes the spec of it, without other files.
+  std::string model;
   std::int64_t optimizer_steps = 0;  // taken so far, skipped ones not counted
   Fields schedule;                   // of the learning rate
   Fields data;                       // the cursor: seed, position, which file

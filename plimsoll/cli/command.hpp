@@ -64,6 +64,8 @@ Command explain_command();
 Command measure_command();
 Command report_command();
 Command train_command();
+Command checkpoint_command();
+Command export_command();
 Command models_command();
 Command devices_command();
 Command doctor_command();

@@ -1,5 +1,8 @@
 // plimsoll train with libtorch: checks, plan, ranks.
 #include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <unistd.h>
@@ -9,6 +12,8 @@
 #include <fmt/format.h>
 
 #include "plimsoll/base/number_text.hpp"
+#include "plimsoll/checkpoint/verify.hpp"
+#include "plimsoll/checkpoint/writer.hpp"
 #include "plimsoll/cli/metrics_file.hpp"
 #include "plimsoll/cli/training.hpp"
 #include "plimsoll/cli/training_log.hpp"
@@ -36,12 +41,17 @@ engine::Decay decay_of(Schedule schedule) {
 
 engine::TrainingOptions options_of(const Training& training) {
   engine::TrainingOptions options;
+  options.model = training.model;
   options.learning_rate = {training.learning_rate, decay_of(training.schedule), training.warm_up,
                            training.steps};
   options.clip = training.clip;
   options.seed = training.seed;
   options.held_out = training.held_out;
   options.evaluate_every = training.evaluate_every;
+  if (training.skip_not_finite) options.not_finite = engine::OnNotFinite::kSkip;
+  options.save = {training.out, training.save_every_steps,
+                  std::chrono::minutes(training.save_every_minutes), training.keep,
+                  training.resume};
   return options;
 }
 
@@ -67,6 +77,33 @@ std::optional<std::string> misfit(const Training& training, const plan::Plan& pl
   return std::nullopt;
 }
 
+// The folder of the run: one to go on from, or one that holds no other run.
+Result<void> prepare_folder(const Training& training) {
+  if (training.resume && !std::filesystem::is_directory(training.out)) {
+    return fail("--resume",
+                fmt::format("--out {} is not there, expected the folder of a run", training.out));
+  }
+  const bool replaces = training.force && !training.resume;
+  auto ok = MetricsFile::prepare(training.out, training.force || training.resume);
+  if (!ok || training.resume) return ok;
+  const auto entries = checkpoint::list_checkpoints(training.out);
+  if (!entries) return tl::unexpected(entries.error());
+  for (const checkpoint::Entry& entry : *entries) {
+    if (!replaces) {
+      return fail("--out",
+                  fmt::format("{} exists, expected a folder without checkpoints", entry.folder),
+                  "--resume to go on, another folder, or --force to remove them");
+    }
+    std::error_code problem;
+    std::filesystem::remove_all(entry.folder, problem);
+    if (problem) {
+      return fail("--out", fmt::format("{}: {}", entry.folder, problem.message()), "",
+                  ExitCode::kEnvironment);
+    }
+  }
+  return {};
+}
+
 // What is checked and told once, before ranks exist.
 Result<void> begin(const Training& training, const engine::TokenFile& file,
                    const plan::Plan& plan) {
@@ -84,7 +121,7 @@ Result<void> begin(const Training& training, const engine::TokenFile& file,
                 "--ranks with --zero, --checkpoint block, a smaller --batch; or --force",
                 ExitCode::kCheckFailed);
   }
-  return MetricsFile::prepare(training.out, training.force);
+  return prepare_folder(training);
 }
 
 double flops_per_token(const plan::Plan& plan) {
@@ -99,42 +136,32 @@ class Silent final : public engine::TrainingObserver {
  public:
   void stepped(const engine::StepMetrics&) override {}
   void evaluated(const engine::Evaluation&) override {}
+  void resumed(std::int64_t) override {}
+  void told(const std::string&) override {}
 };
-
-// All ranks leave together; the world's error is that of the rank whose loss it is.
-void end_world(comm::Communicator& world, const engine::LossNotFinite& error) {
-  if (world.rank() == error.rank()) {
-    comm::Cause cause;
-    cause.rank = error.rank();
-    cause.step = error.step();
-    cause.text = error.what();
-    return world.fail(cause);
-  }
-  try {
-    world.barrier({"the end", error.step()}).wait();
-  } catch (const comm::CommError&) {
-    // What the barrier waits for: the rank has told its error.
-  }
-}
 
 // What this process, launcher or rank, has to show.
 class Run {
  public:
-  Run(const Training& training, const engine::TokenFile& file, const plan::Plan& plan,
+  Run(Training training, const engine::TokenFile& file, const plan::Plan& plan,
       const TextStyle& style)
-      : training_(training), file_(file), plan_(plan), style_(style) {}
+      : training_(std::move(training)), file_(file), plan_(plan), style_(style) {}
+
+  const Training& training() const { return training_; }
+  void resume() { training_.resume = true; }
 
   int rank(comm::Communicator& world) {
     try {
       train(world);
       return 0;
-    } catch (const engine::LossNotFinite& error) {
+    } catch (const engine::TrainingFailed& error) {
       if (world.size() > 1) {
-        end_world(world, error);
+        engine::end_world(world, error.cause());
       } else {
-        fmt::print(stderr, "{}\n", error.what());
+        const std::string& text = error.cause().text;
+        fmt::print(stderr, "{}\n", text.starts_with('[') ? text : error.what());
       }
-      return static_cast<int>(ExitCode::kCheckFailed);
+      return static_cast<int>(error.code());
     }
   }
 
@@ -145,14 +172,15 @@ class Run {
     const engine::TrainingOptions options = options_of(training_);
     if (world.rank() != 0) {
       Silent silent;
-      return engine::train(training_.spec, training_.job, options, file_, world, silent);
+      engine::train(training_.spec, training_.job, options, file_, world, silent);
+      return;
     }
     TrainingLog log(training_, flops_per_token(plan_), highest(plan_));
-    engine::train(training_.spec, training_.job, options, file_, world, log);
-    text_ = log.summary(style_);
+    const auto end = engine::train(training_.spec, training_.job, options, file_, world, log);
+    text_ = log.summary(end, style_);
   }
 
-  const Training& training_;
+  Training training_;
   const engine::TokenFile& file_;
   const plan::Plan& plan_;
   const TextStyle& style_;
@@ -160,15 +188,51 @@ class Run {
 };
 
 // Starts the ranks with the words of this call.
-int launch(const Training& training, Run& run) {
+int launch_once(Run& run) {
+  const Training& training = run.training();
   std::vector<std::string> words = training.call;
   words.insert(words.begin(), "plimsoll");
+  const bool says_resume = std::find(words.begin(), words.end(), "--resume") != words.end();
+  if (training.resume && !says_resume) words.insert(words.begin() + 2, "--resume");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   const int argc = static_cast<int>(argv.size());
   argv.push_back(nullptr);
   return engine::zero::launch(argc, argv.data(), training.job.ranks,
                               [&](comm::Communicator& world) { return run.rank(world); });
+}
+
+// What a save left that did not come to its end; the next one would remove it, too.
+void remove_unfinished(const std::string& folder) {
+  const auto entries = checkpoint::list_checkpoints(folder);
+  if (!entries) return;
+  for (const checkpoint::Entry& entry : *entries) {
+    if (!entry.temporary) continue;
+    checkpoint::SavePlan plan;
+    plan.folder = folder;
+    plan.step = entry.step;
+    checkpoint::abandon(plan);
+  }
+}
+
+// Verdicts, bad input, bugs and the user's own signals would come again.
+bool is_fault(int code) {
+  const auto is = [&](ExitCode other) { return code == static_cast<int>(other); };
+  if (is(ExitCode::kOk) || is(ExitCode::kCheckFailed) || is(ExitCode::kBadInput)) return false;
+  return !is(ExitCode::kInternal) && code != 128 + SIGINT && code != 128 + SIGTERM;
+}
+
+int launch(Run& run) {
+  int code = launch_once(run);
+  if (comm::is_launched_rank()) return code;
+  const std::int64_t restarts = run.training().restarts;
+  for (std::int64_t i = 1; i <= restarts && is_fault(code); ++i) {
+    fmt::print(stderr, "restart {} of {}\n", i, restarts);
+    run.resume();
+    code = launch_once(run);
+  }
+  if (code != 0) remove_unfinished(run.training().out);
+  return code;
 }
 
 }  // namespace
@@ -182,7 +246,7 @@ Result<Output> run_training(const Training& training, const TextStyle& style) {
     if (auto ok = begin(training, *file, *plan); !ok) return tl::unexpected(ok.error());
   }
   Run run(training, *file, *plan, style);
-  const int code = launch(training, run);
+  const int code = launch(run);
   return Output{run.text(), static_cast<ExitCode>(code)};
 }
 

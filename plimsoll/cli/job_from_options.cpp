@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 
 #include "plimsoll/base/number_text.hpp"
+#include "plimsoll/cli/adaptation_options.hpp"
 #include "plimsoll/cli/job_options.hpp"
 #include "plimsoll/cli/values.hpp"
+#include "plimsoll/plan/recipe_checks.hpp"
 
 namespace plimsoll::cli {
 namespace {
@@ -35,20 +37,24 @@ struct Named {
 constexpr Named<Precision> kPrecisions[] = {{"fp64", Precision::kFp64},
                                             {"fp32", Precision::kFp32},
                                             {"bf16", Precision::kBf16},
+                                            {"fp16", Precision::kFp16},
                                             {"mixed", Precision::kMixed},
-                                            {"autocast", Precision::kAutocast}};
-constexpr std::string_view kLaterPrecisions[] = {"fp16", "zero-paper", "megatron"};
+                                            {"autocast", Precision::kAutocast},
+                                            {"zero-paper", Precision::kZeroPaper},
+                                            {"megatron", Precision::kMegatron}};
 
 constexpr Named<Optimizer> kOptimizers[] = {{"adamw", Optimizer::kAdamW},
                                             {"sgd", Optimizer::kSgd},
                                             {"sgd-momentum", Optimizer::kSgdMomentum},
-                                            {"lion", Optimizer::kLion}};
-constexpr std::string_view kLaterOptimizers[] = {"adafactor", "adamw-8bit"};
+                                            {"lion", Optimizer::kLion},
+                                            {"adafactor", Optimizer::kAdafactor},
+                                            {"adamw-8bit", Optimizer::kAdamW8bit}};
 
 constexpr Named<OptimizerImpl> kOptimizerImpls[] = {{"plimsoll", OptimizerImpl::kPlimsoll},
                                                     {"torch-python", OptimizerImpl::kTorchPython},
                                                     {"torch-cpp", OptimizerImpl::kTorchCpp},
-                                                    {"torch-fused", OptimizerImpl::kTorchFused}};
+                                                    {"torch-fused", OptimizerImpl::kTorchFused},
+                                                    {"bitsandbytes", OptimizerImpl::kBitsAndBytes}};
 
 using MaybeKernel = std::optional<AttentionKernel>;
 constexpr Named<MaybeKernel> kAttentions[] = {{"auto", std::nullopt},
@@ -65,9 +71,16 @@ constexpr Named<Semantics> kSemantics[] = {{"plimsoll", Semantics::kPlimsoll},
 constexpr Named<Backend> kBackends[] = {{"cpu", Backend::kCpu}, {"cuda", Backend::kCuda}};
 constexpr Named<bool> kTargets[] = {{"separate", false}, {"shared", true}};
 
-constexpr Named<DType> kDtypes[] = {
-    {"fp64", DType::kFloat64}, {"fp32", DType::kFloat32}, {"bf16", DType::kBFloat16}};
-constexpr std::string_view kLaterDtypes[] = {"fp16"};
+constexpr Named<DType> kDtypes[] = {{"fp64", DType::kFloat64},
+                                    {"fp32", DType::kFloat32},
+                                    {"bf16", DType::kBFloat16},
+                                    {"fp16", DType::kFloat16}};
+using plan::MasterChoice;
+constexpr Named<MasterChoice> kMasters[] = {{"none", {std::nullopt}},
+                                            {"fp64", {DType::kFloat64}},
+                                            {"fp32", {DType::kFloat32}},
+                                            {"bf16", {DType::kBFloat16}},
+                                            {"fp16", {DType::kFloat16}}};
 
 // Options of the contract of which this version knows one value or none.
 struct OneValue {
@@ -93,8 +106,8 @@ class JobReader {
     read_precision();
     read_optimizer();
     read_network_choices();
+    read_adaptation();
     read_ranks();
-    read_overridden_dtypes();
     read_single_values();
     assume_ranks();
     assume_device();
@@ -109,6 +122,10 @@ class JobReader {
 
   void refuse(const std::string& option, std::string what, std::string hint = {}) {
     if (!error_) error_ = Error{option, std::move(what), std::move(hint)};
+  }
+
+  void keep(const Error& error) {
+    if (!error_) error_ = error;
   }
 
   // "--batch" and "1" -> "batch 1: not given".
@@ -268,21 +285,31 @@ class JobReader {
   }
 
   void read_precision() {
-    job_.precision = choice<Precision>("--precision", kPrecisions, job_.device ? "mixed" : "fp32",
-                                       kLaterPrecisions);
-    job_.state_dtype = find<DType>("--state-dtype", kDtypes, kLaterDtypes);
-    job_.loss_dtype = find<DType>("--loss-dtype", kDtypes, kLaterDtypes);
+    job_.precision = choice<Precision>("--precision", kPrecisions, job_.device ? "mixed" : "fp32");
+    job_.master = find<MasterChoice>("--master-dtype", kMasters);
+    job_.grad_dtype = find<DType>("--grad-dtype", kDtypes);
+    job_.state_dtype = find<DType>("--state-dtype", kDtypes);
+    job_.loss_dtype = find<DType>("--loss-dtype", kDtypes);
+    for (std::string& line : plan::recipe_assumptions(job_.precision)) {
+      job_.assumptions.push_back(std::move(line));
+    }
   }
 
   void read_optimizer() {
-    job_.optimizer = choice<Optimizer>("--optimizer", kOptimizers, "adamw", kLaterOptimizers);
-    job_.optimizer_impl = choice<OptimizerImpl>("--optimizer-impl", kOptimizerImpls, "plimsoll");
+    job_.optimizer = choice<Optimizer>("--optimizer", kOptimizers, "adamw");
+    job_.optimizer_impl = choice<OptimizerImpl>("--optimizer-impl", kOptimizerImpls,
+                                                name(plan::usual_implementation(job_.optimizer)));
+    for (std::string& line : plan::optimizer_assumptions(job_.optimizer)) {
+      job_.assumptions.push_back(std::move(line));
+    }
   }
 
   void read_network_choices() {
     job_.semantics = choice<Semantics>("--semantics", kSemantics, "plimsoll");
     job_.backend = choice<Backend>("--backend", kBackends, job_.device ? "cuda" : "cpu");
     job_.checkpoint = choice<Checkpoint>("--checkpoint", kCheckpoints, "none");
+    job_.loss_chunks =
+        static_cast<std::int32_t>(whole_or("--loss-chunks", 1, 1, plan::kMostLossChunks));
     job_.shared_targets = choice<bool>("--targets", kTargets, "separate");
     job_.hold_logits = given_.has("--hold-logits");
     if (!job_.hold_logits) assume("--hold-logits", "off");
@@ -291,6 +318,26 @@ class JobReader {
     }
     job_.attention = find<MaybeKernel>("--attention", kAttentions).value_or(std::nullopt);
     read_dropout();
+  }
+
+  void read_adaptation() {
+    if (const std::string* text = given_.find("--lora")) {
+      auto choice = parse_lora(*text, spec_);
+      if (!choice) return keep(choice.error());
+      job_.lora = choice->lora;
+      for (std::string& line : choice->assumptions) job_.assumptions.push_back(std::move(line));
+    }
+    const std::string* text = given_.find("--freeze");
+    if (text == nullptr) return;
+    auto rules = parse_freeze(*text, spec_);
+    if (!rules) return keep(rules.error());
+    job_.freeze = *std::move(rules);
+    const bool tied = std::any_of(
+        job_.freeze.begin(), job_.freeze.end(),
+        [](const network::FreezeRule& r) { return r.kind == network::FreezeKind::kEmbeddings; });
+    if (tied && spec_.tied_head) {
+      job_.assumptions.emplace_back("freeze embeddings: the head is the same matrix, frozen too");
+    }
   }
 
   void read_dropout() {
@@ -303,22 +350,6 @@ class JobReader {
     const bool asked = spec_.config_dropout > 0;
     assume("--dropout", "0",
            asked ? fmt::format(", the config says {}", spec_.config_dropout) : "");
-  }
-
-  // Known only when the recipe is.
-  void read_overridden_dtypes() {
-    const plan::Recipe recipe = job_.recipe();
-    expect_dtype("--master-dtype",
-                 recipe.master ? network::name(*recipe.master) : std::string_view("none"));
-    expect_dtype("--grad-dtype", network::name(job_.gradient_dtype()));
-  }
-
-  void expect_dtype(const std::string& option, std::string_view recipes) {
-    const std::string* text = given_.find(option);
-    if (text == nullptr || *text == recipes) return;
-    refuse(option, fmt::format("{}, expected {}: other dtypes than the recipe's are not in this "
-                               "version",
-                               in_quotes(*text), recipes));
   }
 
   void assume_kernel() {

@@ -104,6 +104,11 @@ Result<Output> run_model(const Given& given, const TextStyle& style) {
     return fail("--dtype", "belongs to single products",
                 "--precision says what a model computes in");
   }
+  for (const char* option : {"--lora", "--freeze"}) {
+    if (!given.has(option)) continue;
+    return fail(option, "is not known to math, which counts a training step of the whole model",
+                "plimsoll plan counts the FLOPs of frozen parts and adapters");
+  }
   const auto model = formats::load_shape(given.positional);
   if (!model) return tl::unexpected(model.error());
   const auto job = make_job(given, *model);

@@ -17,7 +17,7 @@
 #include "plimsoll/cli/machine.hpp"
 #include "plimsoll/cli/values.hpp"
 #include "plimsoll/formats/model_source.hpp"
-#include "plimsoll/report/parameters.hpp"
+#include "plimsoll/plan/recipe_checks.hpp"
 #include "plimsoll/study/studies.hpp"
 
 namespace plimsoll::cli {
@@ -82,9 +82,7 @@ class Studies {
 Result<report::Measurement> measure(network::NetworkSpec spec, plan::Job job,
                                     const study::Options& options, Progress& progress) {
   report::Measurement m;
-  const report::Parameters parameters = report::parameters_of(spec);
-  m.parameters = parameters.count;
-  m.parameter_tensors = parameters.tensors;
+  m.parameters = network::build_network(spec, job.build_options()).parameter_count();
   m.spec = std::move(spec);
   m.job = std::move(job);
   Studies studies(m, options, progress);
@@ -153,6 +151,7 @@ Result<Output> run(const Given& given, const TextStyle& style) {
   if (!spec) return tl::unexpected(spec.error());
   const auto job = make_job(given, *spec);
   if (!job) return tl::unexpected(job.error());
+  if (auto ok = plan::validate_runs(*job, "measure"); !ok) return tl::unexpected(ok.error());
   const auto options = read_options(given);
   if (!options) return tl::unexpected(options.error());
   if (job->ranks > 1) return measure_on_ranks(*spec, *job, *options, given, style);

@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/cli/adaptation_options.hpp"
 #include "plimsoll/cli/command.hpp"
 #include "plimsoll/cli/values.hpp"
 #include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/formats/safetensors.hpp"
+#include "plimsoll/plan/adaptation.hpp"
 #include "plimsoll/report/parameters.hpp"
 
 namespace plimsoll::cli {
@@ -95,11 +97,37 @@ Result<report::Parameters> of_weights(const std::string& argument, const std::st
   return parameters;
 }
 
+// Trainable and frozen parameters of the network that a job with these options runs.
+Result<void> add_learning(const Given& given, report::Parameters& parameters) {
+  const std::string* lora = given.find("--lora");
+  const std::string* freeze = given.find("--freeze");
+  if (lora == nullptr && freeze == nullptr) return {};
+  const auto spec = formats::load_model(given.positional);
+  if (!spec) return tl::unexpected(spec.error());
+  plan::Job job;
+  job.sequence = 1;
+  if (lora != nullptr) {
+    auto choice = parse_lora(*lora, *spec);
+    if (!choice) return tl::unexpected(choice.error());
+    job.lora = std::move(choice->lora);
+    for (std::string& line : choice->assumptions) parameters.assumptions.push_back(line);
+  }
+  if (freeze != nullptr) {
+    auto rules = parse_freeze(*freeze, *spec);
+    if (!rules) return tl::unexpected(rules.error());
+    job.freeze = *std::move(rules);
+  }
+  if (auto ok = plan::validate_adaptation(job, *spec); !ok) return ok;
+  parameters.learning = network::build_network(*spec, job.build_options()).parameter_count();
+  return {};
+}
+
 Result<Output> run(const Given& given, const TextStyle& style) {
   const std::string* against = given.find("--against");
-  const auto parameters = is_weights(given.positional) ? of_weights(given.positional, against)
-                                                       : of_model(given.positional, against);
+  auto parameters = is_weights(given.positional) ? of_weights(given.positional, against)
+                                                 : of_model(given.positional, against);
   if (!parameters) return tl::unexpected(parameters.error());
+  if (auto ok = add_learning(given, *parameters); !ok) return tl::unexpected(ok.error());
   if (given.has("--json")) return Output{report::json_text(report::parameters_json(*parameters))};
   return Output{report::parameters_text(*parameters, style)};
 }
@@ -107,12 +135,15 @@ Result<Output> run(const Given& given, const TextStyle& style) {
 }  // namespace
 
 Command params_command() {
-  return {{"params",
-           "parameter count term by term, and why a published count differs",
-           "MODEL",
-           {{"--against", "N or FILE", "a published count, or weights (.safetensors, or a folder)"},
-            {"--json", "", "JSON of schema plimsoll.params/1"}}},
-          run};
+  return {
+      {"params",
+       "parameter count term by term, and why a published count differs",
+       "MODEL",
+       {{"--against", "N or FILE", "a published count, or weights (.safetensors, or a folder)"},
+        {"--lora", "SPEC", "adapters, the rest frozen: rank=8,targets=q,v (none)"},
+        {"--freeze", "LIST", "embeddings, head, layers:0-5, *.mlp.*: what does not learn (none)"},
+        {"--json", "", "JSON of schema plimsoll.params/1"}}},
+      run};
 }
 
 }  // namespace plimsoll::cli

@@ -20,9 +20,6 @@
 namespace plimsoll::cli {
 namespace {
 
-// Commands of the contract (docs/cli.md) that are yet to come.
-constexpr std::string_view kLater[] = {"export", "checkpoint"};
-
 std::vector<std::string> command_names() {
   std::vector<std::string> names;
   for (const Command& command : commands()) names.push_back(command.syntax.name);
@@ -32,9 +29,6 @@ std::vector<std::string> command_names() {
 tl::unexpected<Error> unknown_command(const std::string& word) {
   std::vector<std::string> names = command_names();
   const std::string expected = fmt::format("expected one of {}, help", fmt::join(names, ", "));
-  if (std::find(std::begin(kLater), std::end(kLater), word) != std::end(kLater)) {
-    return fail(word, "this command does not exist in this version, " + expected);
-  }
   names.insert(names.end(), {"help", "--help", "--version"});
   const std::string near = nearest_name(word.substr(0, 64), names);
   return fail("plimsoll", fmt::format("\"{}\" is no command, {}", word.substr(0, 64), expected),
@@ -92,8 +86,9 @@ int print_error(const Error& error) {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = {
-      params_command(), plan_command(),    fit_command(),     diff_command(),   math_command(),
-      infer_command(),  explain_command(), measure_command(), report_command(), train_command(),
+      params_command(), plan_command(),    fit_command(),        diff_command(),
+      math_command(),   infer_command(),   explain_command(),    measure_command(),
+      report_command(), train_command(),   checkpoint_command(), export_command(),
       models_command(), devices_command(), doctor_command()};
   return kCommands;
 }

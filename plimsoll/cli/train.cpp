@@ -13,6 +13,7 @@
 #include "plimsoll/cli/training.hpp"
 #include "plimsoll/cli/values.hpp"
 #include "plimsoll/formats/model_source.hpp"
+#include "plimsoll/plan/recipe_checks.hpp"
 
 namespace plimsoll::cli {
 namespace {
@@ -35,6 +36,8 @@ class Reader {
     t_.seed = static_cast<std::uint64_t>(whole("--seed", 0, 0, INT64_MAX));
     read_evaluation();
     read_token_bytes();
+    read_saving();
+    read_faults();
     t_.force = given_.has("--force");
     if (error_) return tl::unexpected<Error>(*error_);
     return {};
@@ -99,6 +102,34 @@ class Reader {
     }
   }
 
+  // "100", "100steps": steps; "10m": minutes.
+  void read_saving() {
+    t_.keep = whole("--keep", t_.keep, 1, 1'000'000);
+    t_.resume = given_.has("--resume");
+    const std::string* text = given_.find("--every");
+    if (text == nullptr) return;
+    if (!given_.has("--keep")) assume(fmt::format("keep {}", t_.keep));
+    std::string number = *text;
+    const bool minutes = number.ends_with("m");
+    if (minutes) number.pop_back();
+    if (number.ends_with("steps")) number.resize(number.size() - 5);
+    const auto count = parse_whole("--every", number, 1, std::int64_t{1} << 40);
+    if (!count) {
+      return refuse("--every", fmt::format("{}, expected steps such as 100 or minutes such as 10m",
+                                           in_quotes(*text)));
+    }
+    (minutes ? t_.save_every_minutes : t_.save_every_steps) = *count;
+  }
+
+  void read_faults() {
+    t_.restarts = whole("--restart", 0, 1, 1'000'000);
+    const std::string* text = given_.find("--nan");
+    if (text == nullptr || *text == "stop") return;
+    t_.skip_not_finite = *text == "skip";
+    if (t_.skip_not_finite) return;
+    refuse("--nan", fmt::format("{}, expected stop or skip", in_quotes(*text)));
+  }
+
   void read_token_bytes() {
     const bool binary = std::filesystem::path(t_.data).extension() == ".bin";
     const std::string* text = given_.find("--token-bytes");
@@ -137,10 +168,12 @@ Result<Output> run(const Given& words, const TextStyle& style) {
   if (auto read = reader.read(); !read) return tl::unexpected(read.error());
   auto job = make_job(given, *spec);
   if (!job) return tl::unexpected(job.error());
+  if (auto ok = plan::validate_runs(*job, "train"); !ok) return tl::unexpected(ok.error());
   if (job->backend == plan::Backend::kCuda) {
     return fail("--backend", "training on a CUDA device is not in this version, expected cpu");
   }
   training.spec = *std::move(spec);
+  training.model = training.spec.title;
   training.job = *std::move(job);
   const auto& assumed = reader.assumptions();
   training.job.assumptions.insert(training.job.assumptions.end(), assumed.begin(), assumed.end());
@@ -157,14 +190,19 @@ Command train_command() {
       {"--token-bytes", "N", "of a .bin file: 2 or 4 (2)", train},
       {"--steps", "N", "optimizer steps", train},
       {"--lr", "X", "highest learning rate", train},
-      {"--out", "DIR", "folder for metrics.jsonl", train},
+      {"--out", "DIR", "folder for metrics.jsonl and checkpoints", train},
       {"--schedule", "NAME", "cosine, linear, constant: after warm-up (cosine)", train},
       {"--warm-up", "N", "steps in which the rate rises (0)", train},
       {"--clip", "X", "largest norm of the gradient (none)", train},
       {"--seed", "N", "of parameters, order of rows, dropout (0)", train},
       {"--held-out", "SHARE", "of the tokens, to evaluate on (0; 0.1 with --eval-every)", train},
       {"--eval-every", "N", "steps between evaluations (at the end alone)", train},
-      {"--force", "", "although it does not fit; over metrics that are there", train},
+      {"--nan", "NAME", "a gradient that is not finite: stop, or skip the step (stop)", train},
+      {"--every", "N or Mm", "a checkpoint every N steps or M minutes (at the end alone)", train},
+      {"--keep", "N", "complete checkpoints that stay (2)", train},
+      {"--resume", "", "go on from the newest valid checkpoint in DIR", train},
+      {"--restart", "N", "after a fault start again, up to N times, and go on (0)", train},
+      {"--force", "", "although it does not fit; over what another run left in DIR", train},
   };
   for (Option& option : job_options()) syntax.options.push_back(std::move(option));
   return {std::move(syntax), run};

@@ -19,6 +19,7 @@ enum class Schedule : std::uint8_t { kConstant, kLinear, kCosine };
 
 struct Training {
   network::NetworkSpec spec;
+  std::string model;  // as checkpoints keep it
   plan::Job job;
   std::string data;     // path
   int token_bytes = 1;  // 1: text
@@ -29,10 +30,16 @@ struct Training {
   std::int64_t warm_up = 0;  // steps
   double clip = 0;           // 0: none
   std::uint64_t seed = 0;
-  double held_out = 0;                           // share of the tokens
-  std::int64_t evaluate_every = 0;               // steps; 0: at the end alone
+  double held_out = 0;                  // share of the tokens
+  std::int64_t evaluate_every = 0;      // steps; 0: at the end alone
+  std::int64_t save_every_steps = 0;    // 0: not by steps
+  std::int64_t save_every_minutes = 0;  // 0: not by time
+  std::int64_t keep = 2;                // checkpoints
+  bool resume = false;
+  std::int64_t restarts = 0;     // after a fault, from the newest checkpoint
+  bool skip_not_finite = false;  // false: a step with numbers that are not finite ends the run
   std::optional<std::int64_t> memory_available;  // bytes that are free here; none: not known
-  bool force = false;             // although it does not fit, and over metrics that are there
+  bool force = false;  // although it does not fit, and over what another run left in `out`
   std::vector<std::string> call;  // words of the call, for ranks: they are started with them
 };
 

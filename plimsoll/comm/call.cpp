@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -164,6 +166,19 @@ Cause lonely(int rank, int reporter, std::int64_t colour, int size, const Label&
       "alone in a group of size 1 (colour {}) inside a group of {}, expected at least 2 members",
       colour, size);
   return cause;
+}
+
+int place_of(std::int64_t colour, std::span<const std::int64_t> colours, Communicator& group,
+             const Label& label) {
+  for (std::size_t member = 0; member < colours.size() && colours.size() > 1; ++member) {
+    if (std::count(colours.begin(), colours.end(), colours[member]) > 1) continue;
+    const Cause cause =
+        lonely(static_cast<int>(member), group.rank(), colours[member], group.size(), label);
+    group.fail(cause);
+    throw Mismatch(cause);
+  }
+  const std::set<std::int64_t> distinct(colours.begin(), colours.end());
+  return static_cast<int>(std::distance(distinct.begin(), distinct.find(colour)));
 }
 
 }  // namespace plimsoll::comm

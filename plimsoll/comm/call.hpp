@@ -73,6 +73,11 @@ Cause mismatch(int reference, const Signature& right, int odd, const Signature& 
 // The cause when `rank` is the only member of its colour in a split of a group of `size`.
 Cause lonely(int rank, int reporter, std::int64_t colour, int size, const Label& label);
 
+// The place of `colour` among the distinct colours of a group in ascending order. Mismatch, after
+// group.fail(), when a colour has one member in a group of several.
+int place_of(std::int64_t colour, std::span<const std::int64_t> colours, Communicator& group,
+             const Label& label);
+
 // Turns the five collectives into one function. Defaults as in Communicator.
 class CallCommunicator : public Communicator {
  public:

@@ -1,6 +1,8 @@
 #include "plimsoll/comm/faulty.hpp"
 
 #include <csignal>
+#include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -20,12 +22,38 @@ Call smaller(Call call, int size) {
   return call;
 }
 
+// Inputs are memory of the caller, who does not expect it to change; that is the fault.
+void spoil(const Call& call) {
+  if (call.input.count == 0 || call.kind == Kind::kBarrier) return;
+  void* first = const_cast<void*>(call.input.data);
+  constexpr std::uint16_t kNan16 = 0x7fff;  // of both 16-bit types
+  constexpr auto kNan = std::numeric_limits<double>::quiet_NaN();
+  switch (call.input.dtype) {
+    case DType::kFloat64:
+      std::memcpy(first, &kNan, sizeof(kNan));
+      break;
+    case DType::kFloat32: {
+      const auto narrow = static_cast<float>(kNan);
+      std::memcpy(first, &narrow, sizeof(narrow));
+      break;
+    }
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      std::memcpy(first, &kNan16, sizeof(kNan16));
+      break;
+    case DType::kInt64:
+    case DType::kUInt8:
+      break;
+  }
+}
+
 }  // namespace
 
 Work Faulty::begin_call(const Call& call) {
   const std::string before = std::exchange(state_->unit_before, std::string(call.label.unit));
-  if (state_->calls++ != fault_.call) return Decorator::begin_call(call);
-  return begin_faulty(call, before);
+  const std::int64_t number = state_->calls++;
+  const bool hit = fault_.when ? fault_.when(call) : number == fault_.call;
+  return hit ? begin_faulty(call, before) : Decorator::begin_call(call);
 }
 
 Work Faulty::begin_faulty(Call call, const std::string& unit_before) {
@@ -48,6 +76,9 @@ Work Faulty::begin_faulty(Call call, const std::string& unit_before) {
       break;
     case FaultKind::kWrongCount:
       call = smaller(call, size());
+      break;
+    case FaultKind::kNotANumber:
+      spoil(call);
       break;
   }
   return Decorator::begin_call(call);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "plimsoll/comm/decorator.hpp"
 
@@ -16,6 +18,7 @@ enum class FaultKind : std::uint8_t {
   kStop,        // SIGSTOP to this process
   kWrongOrder,  // the call announces the unit of the call before, as if two had been swapped
   kWrongCount,  // the call is made for one element less per rank
+  kNotANumber,  // the first element of this rank's input becomes NaN (floating types alone)
 };
 
 struct Fault {
@@ -23,6 +26,8 @@ struct Fault {
   std::int64_t call = 0;  // which collective, counted from 0
   Milliseconds stall{0};
   int exit_code = 9;
+  // When set, in place of `call`: every collective for which it is true. It is asked once for each.
+  std::function<bool(const Call&)> when = {};
 };
 
 class Faulty final : public Decorator {

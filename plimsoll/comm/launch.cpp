@@ -16,6 +16,7 @@
 #include "plimsoll/comm/shared/group.hpp"
 #include "plimsoll/comm/shared/spawn.hpp"
 #include "plimsoll/comm/shared/watch.hpp"
+#include "plimsoll/comm/torchrun.hpp"
 
 namespace plimsoll::comm {
 namespace {
@@ -107,10 +108,6 @@ int run_launcher(char** argv, int ranks, const LaunchOptions& options) {
   return result;
 }
 
-bool started_by_torchrun() {
-  return std::getenv("RANK") != nullptr && std::getenv("WORLD_SIZE") != nullptr;
-}
-
 }  // namespace
 
 bool is_launched_rank() { return inherited().has_value(); }
@@ -131,12 +128,7 @@ int launch(int, char** argv, int ranks, const std::function<int(Communicator&)>&
     say(fmt::format("[--ranks] ranks={}, expected 1 .. {}", ranks, kMaxRanks));
     return code(ExitCode::kBadInput);
   }
-  if (started_by_torchrun()) {
-    say("[launch] RANK and WORLD_SIZE are set: this process is a rank of torchrun, expected a "
-        "plain "
-        "start. Hint: run plimsoll itself with --ranks R; torchrun is for the backend nccl");
-    return code(ExitCode::kBadInput);
-  }
+  if (started_by_torchrun()) return refuse_torchrun("run plimsoll itself with --ranks R");
   if (ranks == 1) return run_alone(body);
   try {
     return run_launcher(argv, ranks, options);

@@ -104,15 +104,19 @@ bool has_class_keys(const json& object, const ClassDefaults& defaults) {
   for (const auto& item : object.items()) {
     const std::string& key = item.key();
     const bool alias = defaults.aliases != nullptr && defaults.aliases->contains(key);
-    if (!key.ends_with("_id") && (alias || defaults.values->contains(key))) return true;
+    // Versions before 5 have settings of the rotation beside the sizes.
+    const bool rotary =
+        key.starts_with("rope_") || key.starts_with("rotary_") || key == "partial_rotary_factor";
+    if (rotary || (!key.ends_with("_id") && (alias || defaults.values->contains(key)))) return true;
   }
   return false;
 }
 
-// A file that wraps a config has its keys one level down: read as it is, it would be the default model
-// of its class.
-Result<void> refuse_wrapped(const json& file, const ClassDefaults& defaults,
-                            const ClassConfig& config) {
+// A file without any key of its class would be read as the default model of the class. It is meant only
+// where architectures stands beside model_type, as a saved default config has it; a file that wraps a
+// config has its keys one level down.
+Result<void> refuse_without_keys(const json& file, const ClassDefaults& defaults,
+                                 const ClassConfig& config) {
   if (has_class_keys(file, defaults)) return {};
   for (const auto& item : file.items()) {
     const bool rotary = item.key().starts_with("rope_");
@@ -121,7 +125,11 @@ Result<void> refuse_wrapped(const json& file, const ClassDefaults& defaults,
                 fmt::format("holds the keys of a {} model, expected them at the top of the file",
                             config.model_type));
   }
-  return {};
+  if (!config.prefix.empty() || file.contains("architectures")) return {};
+  return fail(
+      config.where,
+      fmt::format("has no key of a {} model but model_type, expected its sizes", config.model_type),
+      "with architectures beside model_type it is the default model of the class");
 }
 
 // Pre-5 files keep the flag inside, newer ones outside.
@@ -162,7 +170,7 @@ Result<ClassConfig> class_config(const json& config, std::string_view where) {
   const ClassDefaults& defaults = *find_class_defaults(result.model_type);
   const auto canonical = canonical_keys(file, defaults, result);
   if (!canonical) return tl::unexpected<Error>(canonical.error());
-  if (auto flat = refuse_wrapped(*canonical, defaults, result); !flat) {
+  if (auto flat = refuse_without_keys(*canonical, defaults, result); !flat) {
     return tl::unexpected<Error>(flat.error());
   }
   complete(*canonical, defaults, result);

@@ -47,6 +47,9 @@ NetworkSpec read_gpt2_sizes(ConfigReader& reader) {
     reader.refuse("/n_head", fmt::format("{} does not divide width {}", spec.heads, spec.width));
   }
   spec.feed_forward = reader.size_or("n_inner", 4 * spec.width);
+  if (reader.find("n_inner") == nullptr && !reader.is_null("n_inner")) {
+    reader.assume(fmt::format("n_inner: absent, 4 n_embd = {}", spec.feed_forward));
+  }
   spec.tied_head = reader.noted_flag("tie_word_embeddings");
   read_activation(reader, spec, "activation_function");
   spec.norm_eps = reader.positive("layer_norm_epsilon");

@@ -30,6 +30,12 @@ constexpr std::size_t kLargestConfig = std::size_t{16} << 20U;
 // An inline model, or a config that is still to be read as what is wanted.
 using Source = std::variant<NetworkSpec, ClassConfig>;
 
+struct Found {
+  Source source;
+  std::string title;
+  std::string text = {};  // of the config.json, or the inline model
+};
+
 Result<Source> read_source(std::string_view text, std::string_view where) {
   const auto document = parse_json(text, where);
   if (!document) return tl::unexpected<Error>(document.error());
@@ -38,14 +44,16 @@ Result<Source> read_source(std::string_view text, std::string_view where) {
   return Source(*std::move(config));
 }
 
-Result<Source> load_file(const fs::path& path) {
+Result<Found> load_file(const fs::path& path, const std::string& argument) {
   if (path.extension() == ".safetensors") {
     return fail(path.string(), "holds weights, expected a config.json",
                 "weights alone do not say how a network computes; `params` reads them");
   }
-  const auto text = read_text_file(path, kLargestConfig);
+  auto text = read_text_file(path, kLargestConfig);
   if (!text) return tl::unexpected<Error>(text.error());
-  return read_source(*text, path.string());
+  auto source = read_source(*text, path.string());
+  if (!source) return tl::unexpected<Error>(source.error());
+  return Found{*std::move(source), argument, *std::move(text)};
 }
 
 // The first few names of a folder, for people who pointed one level too high.
@@ -67,19 +75,19 @@ std::string contents(const fs::path& folder) {
   return text;
 }
 
-Result<Source> load_folder(const fs::path& folder, const std::string& argument) {
+Result<Found> load_folder(const fs::path& folder, const std::string& argument) {
   const fs::path config = folder / "config.json";
   std::error_code problem;
-  if (fs::exists(config, problem)) return load_file(config);
+  if (fs::exists(config, problem)) return load_file(config, argument);
   const bool hides = find_builtin_model(argument) != nullptr || is_inline_model(argument);
   return fail(argument, "folder without config.json: " + contents(folder),
               hides ? "a path wins over a name; run elsewhere to mean the model " + argument : "");
 }
 
-Result<Source> load_builtin(const BuiltinModel& model) {
+Found load_builtin(const BuiltinModel& model) {
   auto source = read_source(model.config, model.name);
   check(source.has_value(), "a built-in model does not load");
-  return source;
+  return {*std::move(source), std::string(model.name), std::string(model.config)};
 }
 
 // "meta-llama/Llama-3-8B" -> "Llama-3-8B": hubs put an owner before the name.
@@ -103,22 +111,12 @@ tl::unexpected<Error> unknown(const std::string& argument) {
       hint + "plimsoll reads local files and fetches nothing");
 }
 
-struct Found {
-  Source source;
-  std::string title;
-};
-
-Result<Found> titled(Result<Source> source, std::string title) {
-  if (!source) return tl::unexpected<Error>(source.error());
-  return Found{*std::move(source), std::move(title)};
-}
-
 Result<Found> find_source(const std::string& argument) {
   std::error_code problem;
   const fs::file_status status = fs::status(argument, problem);
   if (!argument.empty() && fs::exists(status)) {
     const bool folder = status.type() == fs::file_type::directory;
-    return titled(folder ? load_folder(argument, argument) : load_file(argument), argument);
+    return folder ? load_folder(argument, argument) : load_file(argument, argument);
   }
   if (problem == std::errc::permission_denied) {
     return fail(argument, "cannot be read: " + problem.message());
@@ -127,10 +125,10 @@ Result<Found> find_source(const std::string& argument) {
     auto spec = read_inline_model(argument);
     if (!spec) return tl::unexpected<Error>(spec.error());
     std::string title = spec->title;
-    return Found{Source(*std::move(spec)), std::move(title)};
+    return Found{Source(*std::move(spec)), std::move(title), argument};
   }
   if (const BuiltinModel* model = find_builtin_model(argument)) {
-    return titled(load_builtin(*model), std::string(model->name));
+    return load_builtin(*model);
   }
   return unknown(argument);
 }
@@ -156,6 +154,19 @@ Result<NetworkSpec> load_model(const std::string& argument) {
   const auto found = find_source(argument);
   if (!found) return tl::unexpected<Error>(found.error());
   return spec_of(*found);
+}
+
+Result<std::string> describe_model(const std::string& argument) {
+  auto found = find_source(argument);
+  if (!found) return tl::unexpected<Error>(found.error());
+  return std::move(found->text);
+}
+
+Result<NetworkSpec> load_described_model(const std::string& text, const std::string& title) {
+  if (is_inline_model(text)) return read_inline_model(text);
+  auto source = read_source(text, title);
+  if (!source) return tl::unexpected<Error>(source.error());
+  return spec_of({*std::move(source), title});
 }
 
 Result<CountedModel> load_counted_model(const std::string& argument) {

@@ -15,6 +15,14 @@ namespace plimsoll::formats {
 // Weights (.safetensors) describe tensors, not a network, and are refused here.
 Result<network::NetworkSpec> load_model(const std::string& argument);
 
+// MODEL as a text that needs no file and no list of this version any more: what a checkpoint keeps. An
+// inline model as it was written, else the config.json. Errors as load_model().
+Result<std::string> describe_model(const std::string& argument);
+
+// The spec of such a text; its title is the inline model, or `title`.
+Result<network::NetworkSpec> load_described_model(const std::string& text,
+                                                  const std::string& title);
+
 // What can be counted of a MODEL.
 struct CountedModel {
   std::string title;

@@ -56,15 +56,30 @@ void find_borders(Network& network, Region& region, const std::vector<std::size_
 
 }  // namespace
 
-std::int64_t Network::parameter_elements() const {
-  std::int64_t total = 0;
-  for (const Parameter& p : parameters) total = checked_add(total, element_count(p.shape));
-  return total;
+ParameterCount Network::parameter_count() const {
+  ParameterCount count;
+  for (const Parameter& p : parameters) {
+    const std::int64_t elements = element_count(p.shape);
+    count.all = checked_add(count.all, elements);
+    ++count.tensors;
+    if (!p.trainable) continue;
+    count.trainable += elements;
+    ++count.trainable_tensors;
+  }
+  return count;
 }
 
 ValueId Builder::parameter(std::string name, const Dims& shape, DType dtype, Init init) {
   const ValueId value = new_value(dtype);
-  network_.parameters.push_back({std::move(name), shape, dtype, value, unit_, init, true});
+  if (network_.labels.empty()) enter("", -1);
+  Parameter& p = network_.parameters.emplace_back();
+  p.name = std::move(name);
+  p.shape = shape;
+  p.dtype = dtype;
+  p.value = value;
+  p.unit = unit_;
+  p.init = init;
+  p.label = static_cast<std::uint32_t>(network_.labels.size() - 1);
   return value;
 }
 

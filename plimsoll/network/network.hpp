@@ -25,7 +25,9 @@ struct Parameter {
   ValueId value = kNoValue;
   std::int32_t unit = -1;  // layer index, or -1 for the root (embeddings, final norm, head)
   Init init = Init::kNormal;
-  bool trainable = true;  // false: frozen, no gradient and no optimizer state
+  bool trainable = true;    // false: frozen, no gradient and no optimizer state
+  bool adapter = false;     // a low-rank matrix beside a frozen one
+  std::uint32_t label = 0;  // index into Network::labels: where it was made
 };
 
 enum class InputKind : std::uint8_t {
@@ -60,6 +62,15 @@ struct Buffer {
   Init init = Init::kZeros;
 };
 
+// Elements and tensors, ties counted once. Without adapters and frozen parts all of them learn.
+struct ParameterCount {
+  std::int64_t all = 0;
+  std::int64_t trainable = 0;
+  std::int64_t tensors = 0;
+  std::int64_t trainable_tensors = 0;
+  std::int64_t frozen() const { return all - trainable; }
+};
+
 // A checkpointed stretch of operations: reads one computed value and constants, makes one value.
 struct Region {
   std::size_t first = 0;  // operations [first, last)
@@ -88,7 +99,8 @@ struct Network {
   ValueId loss = kNoValue;
   std::int64_t vocabulary = 0;
 
-  std::int64_t parameter_elements() const;
+  ParameterCount parameter_count() const;
+  std::int64_t parameter_elements() const { return parameter_count().all; }
 };
 
 // How scaled dot product attention is called.
@@ -138,6 +150,10 @@ class Builder {
   ValueId mean(ValueId x) { return op(OpKind::kMean, {x}); }
   ValueId rsqrt(ValueId x) { return op(OpKind::kRsqrt, {x}); }
   ValueId to(ValueId x, DType dtype);
+  // x itself when it has that dtype, or is none.
+  ValueId cast(ValueId x, DType dtype) {
+    return x == kNoValue || dtype_of(x) == dtype ? x : to(x, dtype);
+  }
   ValueId view(ValueId x, const Dims& shape);
   ValueId reshape(ValueId x, const Dims& shape);
   ValueId transpose(ValueId x, std::size_t d0, std::size_t d1);

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "plimsoll/network/rules/attention.hpp"
+#include "plimsoll/plan/model_states.hpp"
+#include "plimsoll/plan/optimizer_states.hpp"
 
 namespace plimsoll::plan {
 namespace {
@@ -52,6 +54,12 @@ double layer_values(const network::NetworkSpec& spec, std::int64_t tokens,
   return norm * norms + projections + inner + attention + mlp_values(a) * of.hidden;
 }
 
+// 2V/(L D): what the logits add to c.
+double logits_coefficient(const network::NetworkSpec& spec) {
+  return 2 * static_cast<double>(spec.vocabulary) /
+         (static_cast<double>(spec.layers) * static_cast<double>(spec.width));
+}
+
 bool is_gpt(const network::NetworkSpec& spec) {
   return spec.family == network::Family::kMiniGpt || spec.family == network::Family::kGpt2;
 }
@@ -95,9 +103,7 @@ double activation_coefficient(const network::NetworkSpec& spec, std::int64_t tok
     return k / (static_cast<double>(tokens) * static_cast<double>(spec.width) * layers *
                 static_cast<double>(network::size_of(dtype)));
   }
-  const double vocabulary = static_cast<double>(spec.vocabulary);
-  return layer_values(spec, tokens, backend) +
-         2 * vocabulary / (layers * static_cast<double>(spec.width));
+  return layer_values(spec, tokens, backend) + logits_coefficient(spec);
 }
 
 std::string activation_law(const network::NetworkSpec& spec, std::int64_t tokens,
@@ -139,17 +145,23 @@ void set_activations(ClosedForm& form, const network::NetworkSpec& spec, const J
   const double layer = tokens * static_cast<double>(spec.width) * e;
   const double layers = layer * static_cast<double>(spec.layers);
   if (job.checkpoint == network::Checkpoint::kNone) {
-    const double c = activation_coefficient(spec, job.sequence, dtype, job.backend);
+    double c = activation_coefficient(spec, job.sequence, dtype, job.backend);
+    std::string law = activation_law(spec, job.sequence, job.backend);
+    if (job.loss_chunks > 1) {  // no logits are saved
+      c -= logits_coefficient(spec);
+      law += " - 2V/(L D)";
+    }
     form.posts.activations = e * static_cast<double>(parameter_count) + c * layers;
-    form.activations = fmt::format("e Psi + c B T D L e, c = {} = {:.2f}",
-                                   activation_law(spec, job.sequence, job.backend), c);
+    form.activations = fmt::format("e Psi + c B T D L e, c = {} = {:.2f}", law, c);
     return;
   }
   const double kept = kept_per_layer(spec, job.checkpoint);
   const auto loss_item = static_cast<double>(network::size_of(job.recipe().loss));
-  const double logits = tokens * static_cast<double>(spec.vocabulary) * loss_item;
+  const bool chunked = job.loss_chunks > 1;
+  const double logits = chunked ? 0 : tokens * static_cast<double>(spec.vocabulary) * loss_item;
   form.posts.activations = kept * layers + 3 * layer + logits;
-  form.activations = fmt::format("{:.2f} B T D L e + 3 B T D e + B T V {}", kept, loss_item);
+  form.activations = fmt::format("{:.2f} B T D L e + 3 B T D e", kept);
+  if (!chunked) form.activations += fmt::format(" + B T V {}", loss_item);
 }
 
 // Bytes per parameter on one rank: some in full, some divided by the ranks.
@@ -158,10 +170,11 @@ struct Share {
   double divided = 0;
 
   double bytes(double psi, std::int32_t ranks) const { return psi * (full + divided / ranks); }
-  std::string text() const {
-    if (divided == 0) return fmt::format("{} Psi", full);
-    const std::string part = fmt::format("{} Psi/R", divided);
-    return full == 0 ? part : fmt::format("{} Psi + {}", full, part);
+  // `psi`: the letter of the parameters.
+  std::string text(std::string_view psi) const {
+    if (divided == 0) return fmt::format("{} {}", full, psi);
+    const std::string part = fmt::format("{} {}/R", divided, psi);
+    return full == 0 ? part : fmt::format("{} {} + {}", full, psi, part);
   }
 };
 
@@ -180,6 +193,13 @@ Share weights_of(const Job& job) {
   return {};
 }
 
+// Frozen weights have no masters.
+Share frozen_weights_of(const Job& job) {
+  const auto compute = static_cast<double>(network::size_of(job.recipe().compute));
+  if (job.stage == shard::Stage::kParameters) return {0, compute};
+  return {compute, 0};
+}
+
 Share gradients_of(const Job& job) {
   const shard::Arithmetic a = job.arithmetic();
   const auto sum = static_cast<double>(a.sum);
@@ -191,26 +211,52 @@ Share gradients_of(const Job& job) {
   return {0, sum};
 }
 
+// A byte each, and an fp32 scale per block of both.
+constexpr double k8bitStates = 2 + 2 * 4.0 / kBlock8bit;
+
 Share states_of(const Job& job) {
+  if (job.optimizer == Optimizer::kAdamW8bit) return {k8bitStates, 0};
   const double states = moments(job.optimizer) * static_cast<double>(job.arithmetic().moment);
   return job.stage == shard::Stage::kNothing ? Share{states, 0} : Share{0, states};
+}
+
+// P, G and O of a recipe that is formulas.
+void set_formula_posts(ClosedForm& form, const Job& job, double psi) {
+  const ModelStateRecipe& recipe = *find_model_state_recipe(name(job.precision));
+  const auto stage = static_cast<int>(job.stage);
+  const ModelStates states = model_states(recipe, psi, job.ranks, stage);
+  form.posts.parameters = states.parameters;
+  form.posts.gradients = states.gradients;
+  form.posts.optimizer = states.optimizer;
+  const auto text = [&](double bytes, int from) {
+    return fmt::format("{} Psi{}", bytes, stage >= from ? "/R" : "");
+  };
+  form.parameters = text(recipe.weights, 3);
+  form.gradients = text(recipe.gradients, 2);
+  form.optimizer = text(recipe.optimizer, 1);
 }
 
 }  // namespace
 
 ClosedForm closed_form_of(const network::NetworkSpec& spec, const Job& job,
-                          std::int64_t parameter_count, const Ledger& ledger) {
-  const auto psi = static_cast<double>(parameter_count);
+                          const network::ParameterCount& parameters, const Ledger& ledger) {
+  const auto psi = static_cast<double>(parameters.trainable);
+  const auto frozen = static_cast<double>(parameters.frozen());
   const Share weights = weights_of(job);
   const Share gradients = gradients_of(job);
   const Share states = states_of(job);
   ClosedForm form;
-  form.posts = {weights.bytes(psi, job.ranks), gradients.bytes(psi, job.ranks),
-                states.bytes(psi, job.ranks), 0};
-  form.parameters = weights.text();
-  form.gradients = gradients.text();
-  form.optimizer = states.text();
-  set_activations(form, spec, job, parameter_count);
+  const Share still = frozen_weights_of(job);
+  form.posts = {weights.bytes(psi, job.ranks) + still.bytes(frozen, job.ranks),
+                gradients.bytes(psi, job.ranks), states.bytes(psi, job.ranks), 0};
+  const std::string_view letter = frozen > 0 ? "Psi_trainable" : "Psi";
+  form.parameters = weights.text(letter);
+  if (frozen > 0) form.parameters += " + " + still.text("Psi_frozen");
+  form.gradients = gradients.text(letter);
+  form.optimizer = states.text(letter);
+  if (job.optimizer == Optimizer::kAdafactor) form.optimizer += ": rows and columns alone";
+  if (is_formula(job.precision)) set_formula_posts(form, job, psi);
+  set_activations(form, spec, job, parameters.all);
   const bool whole = job.checkpoint == network::Checkpoint::kNone;
   form.compared_with = whole ? "as_saved" : "distinct";
   const LedgerLine& line = whole ? ledger.as_saved : ledger.distinct;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "plimsoll/network/network.hpp"
 #include "plimsoll/network/spec.hpp"
 #include "plimsoll/plan/job.hpp"
 #include "plimsoll/plan/ledger.hpp"
@@ -51,9 +52,10 @@ struct ClosedForm {
   double error = 0;           // of its A, relative: -0.235 is 23.5 % below
 };
 // Without checkpointing A = e Psi + c B T D L e, against as_saved; with it A = kept B T D L e + logits,
-// against distinct. Not for image networks.
+// against distinct. Frozen parts and adapters change A in ways that these forms do not know. Not for
+// image networks.
 ClosedForm closed_form_of(const network::NetworkSpec& spec, const Job& job,
-                          std::int64_t parameter_count, const Ledger& ledger);
+                          const network::ParameterCount& parameters, const Ledger& ledger);
 
 // Largest batch with posts within `capacity` bytes; none when not even one sample fits. `count_A0`
 // includes A0 = e Psi, which the memory notebook's own rule leaves out.

@@ -14,6 +14,15 @@ using Terms = std::vector<Term>;
 
 constexpr const char* kSpec = "the config";
 
+// With adapters they are all that learns, unless some are frozen, too.
+std::int64_t adapter_elements(const Plan& plan) {
+  std::int64_t base = 0;
+  for (const network::ParameterTerm& part : network::parameter_terms(plan.spec)) {
+    base = checked_add(base, part.count);
+  }
+  return plan.parameters.all - base;
+}
+
 void explain_parameters(const Plan& plan, Terms& terms) {
   const auto parts = network::parameter_terms(plan.spec);
   std::string formula;
@@ -22,8 +31,15 @@ void explain_parameters(const Plan& plan, Terms& terms) {
     formula += (formula.empty() ? "" : " + ") + part.formula;
     numbers += (numbers.empty() ? "" : " + ") + grouped(part.count);
   }
-  terms.push_back({"parameters", formula, numbers, plan.parameter_count, "parameters", kSpec,
+  if (const std::int64_t adapters = adapter_elements(plan); adapters > 0) {
+    formula += " + adapters: sum over matrices of r (in + out)";
+    numbers += " + " + grouped(adapters);
+  }
+  terms.push_back({"parameters", formula, numbers, plan.parameters.all, "parameters", kSpec,
                    Evidence::kSource, "/model/parameters"});
+  terms.push_back({"parameter_tensors", "tensors that hold them, ties once",
+                   grouped(plan.parameters.tensors), plan.parameters.tensors, "tensors", kSpec,
+                   Evidence::kSource, "/model/parameter_tensors"});
   for (const network::ParameterTerm& part : parts) {
     terms.push_back({"parameters." + part.name, part.formula, part.substituted, part.count,
                      "parameters", kSpec, Evidence::kSource, ""});
@@ -55,7 +71,7 @@ void explain_closed_form(const Plan& plan, Terms& terms) {
   const auto add = [&](const char* letter, const std::string& formula, double bytes) {
     terms.push_back({fmt::format("closed_form.{}", letter), formula,
                      fmt::format("Psi = {}, B = {}, T = {}, D = {}, L = {}, e = {}",
-                                 grouped(plan.parameter_count), plan.job.batch, plan.job.sequence,
+                                 grouped(plan.parameters.all), plan.job.batch, plan.job.sequence,
                                  plan.spec.width, plan.spec.layers,
                                  network::size_of(plan.job.recipe().compute)),
                      static_cast<std::int64_t>(std::llround(bytes)), "bytes",
@@ -94,18 +110,7 @@ void explain_cache(const Plan& plan, Terms& terms) {
                    "bytes", kSpec, Evidence::kSource, ""});
 }
 
-void explain_device(const Plan& plan, Terms& terms) {
-  if (!plan.job.device) return;
-  const hardware::Device& device = *plan.job.device;
-  const auto budget = hardware::memory_budget(device, plan.job.reserve);
-  terms.push_back({"fit.capacity", "as marketed, GB of memory being 2^30", device.title,
-                   budget.capacity, "bytes", device.capacity.source, device.capacity.evidence,
-                   "/fit/capacity"});
-  terms.push_back({"fit.usable", "as the driver reports", device.title, budget.usable, "bytes",
-                   device.usable.source, device.usable.evidence, "/fit/usable"});
-  terms.push_back({"fit.reserve", "kept free for the driver's context and kernels", device.title,
-                   budget.reserve.value.value_or(0), "bytes", budget.reserve.source,
-                   budget.reserve.evidence, "/fit/reserve"});
+void explain_time(const Plan& plan, Terms& terms) {
   if (!plan.time) return;
   terms.push_back({"time.bound_seconds",
                    "sum over operations of max(FLOPs / peak, bytes / bandwidth)",
@@ -113,6 +118,34 @@ void explain_device(const Plan& plan, Terms& terms) {
                                plan.time->compute_seconds, plan.time->memory_seconds),
                    plan.time->seconds, "seconds", "theoretical peaks of the device table",
                    Evidence::kAssumed, "/time/bound_seconds"});
+}
+
+std::int64_t all_passes(const PassFlops& flops) {
+  network::FlopCount total = flops.forward;
+  total += flops.backward;
+  total += flops.recompute;
+  return total.total_full();
+}
+
+void explain_semantics(const Plan& plan, Terms& terms) {
+  if (!plan.hugging_face.figures) return;
+  const SemanticsFigures& hf = *plan.hugging_face.figures;
+  const auto add = [&](const char* name, const char* formula, std::int64_t own, std::int64_t other,
+                       const char* unit) {
+    const std::string base = fmt::format("semantics_hf.{}", name);
+    const std::string path = fmt::format("/semantics_hf/{}/", name);
+    const char* source = "a walk of the same job in transformers' operations";
+    terms.push_back({base, formula, "--semantics hf, all else as here", other, unit, source,
+                     Evidence::kSource, path + "value"});
+    terms.push_back({base + ".difference", "semantics hf - this plan",
+                     fmt::format("{} - {}", grouped(other), grouped(own)), other - own, unit,
+                     source, Evidence::kSource, path + "difference"});
+  };
+  add("peak", "the steady step's peak", plan.steady.peak.bytes, hf.peak, "bytes");
+  add("A", "every storage that forward saved, once", plan.posts.activations, hf.activations,
+      "bytes");
+  add("flops", "all passes of one micro-batch, attention in full", all_passes(plan.flops), hf.flops,
+      "FLOPs");
 }
 
 }  // namespace
@@ -123,13 +156,14 @@ void explain_cost(const Plan& plan, Terms& terms) {
   explain_pass("recompute", plan.flops.recompute, terms);
   if (plan.spec.family != network::Family::kCnn) {
     terms.push_back({"flops.rule_6nt", "6 Psi B T",
-                     fmt::format("6 x {} x {} x {}", grouped(plan.parameter_count), plan.job.batch,
+                     fmt::format("6 x {} x {} x {}", grouped(plan.parameters.all), plan.job.batch,
                                  plan.job.sequence),
                      plan.rule_6nt, "FLOPs", "2 forward and 4 backward per parameter and token",
                      Evidence::kSource, "/flops/rule_6nt"});
   }
+  explain_semantics(plan, terms);
   explain_cache(plan, terms);
-  explain_device(plan, terms);
+  explain_time(plan, terms);
 }
 
 std::vector<Term> explain_terms(const Plan& plan) {
@@ -138,6 +172,9 @@ std::vector<Term> explain_terms(const Plan& plan) {
   explain_memory(plan, terms);
   explain_closed_form(plan, terms);
   explain_cost(plan, terms);
+  explain_logits(plan, terms);
+  explain_traffic(plan, terms);
+  explain_fit(plan, terms);
   return terms;
 }
 

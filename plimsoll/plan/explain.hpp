@@ -17,8 +17,8 @@ struct Term {
   std::string name;     // "posts.P", "flops.forward.full"
   std::string formula;  // in letters
   std::string substituted;
-  std::variant<std::int64_t, double> value;
-  std::string unit;  // bytes, tensors, storages, parameters, FLOPs, seconds, 1
+  std::variant<std::int64_t, double, std::string> value;  // a text: a verdict
+  std::string unit;  // bytes, tensors, storages, collectives, rows, parameters, FLOPs, seconds, 1
   std::string source;
   Evidence evidence = Evidence::kSource;
   std::string json_path;  // of the same figure in the plan's JSON, "" when it is not there
@@ -30,5 +30,8 @@ std::vector<Term> explain_terms(const Plan& plan);
 // Parts of it.
 void explain_memory(const Plan& plan, std::vector<Term>& terms);
 void explain_cost(const Plan& plan, std::vector<Term>& terms);
+void explain_logits(const Plan& plan, std::vector<Term>& terms);
+void explain_traffic(const Plan& plan, std::vector<Term>& terms);
+void explain_fit(const Plan& plan, std::vector<Term>& terms);
 
 }  // namespace plimsoll::plan

@@ -1,27 +1,15 @@
 #include "plimsoll/plan/job.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "plimsoll/network/families/hf_style.hpp"
 #include "plimsoll/network/rules/attention.hpp"
+#include "plimsoll/plan/adaptation.hpp"
+#include "plimsoll/plan/recipe_checks.hpp"
 
 namespace plimsoll::plan {
-
-std::string_view name(Precision precision) {
-  switch (precision) {
-    case Precision::kFp64:
-      return "fp64";
-    case Precision::kFp32:
-      return "fp32";
-    case Precision::kBf16:
-      return "bf16";
-    case Precision::kAutocast:
-      return "autocast";
-    case Precision::kMixed:
-      return "mixed";
-  }
-  return "?";
-}
 
 std::string_view name(Optimizer optimizer) {
   switch (optimizer) {
@@ -33,13 +21,23 @@ std::string_view name(Optimizer optimizer) {
       return "sgd-momentum";
     case Optimizer::kLion:
       return "lion";
+    case Optimizer::kAdafactor:
+      return "adafactor";
+    case Optimizer::kAdamW8bit:
+      return "adamw-8bit";
   }
   return "?";
 }
 
 bool has_step_counters(Optimizer optimizer, OptimizerImpl impl) {
   const bool keeps = impl == OptimizerImpl::kTorchPython || impl == OptimizerImpl::kTorchFused;
-  return keeps && optimizer == Optimizer::kAdamW;
+  return keeps && (optimizer == Optimizer::kAdamW || optimizer == Optimizer::kAdafactor);
+}
+
+OptimizerImpl usual_implementation(Optimizer optimizer) {
+  if (optimizer == Optimizer::kAdafactor) return OptimizerImpl::kTorchPython;
+  if (optimizer == Optimizer::kAdamW8bit) return OptimizerImpl::kBitsAndBytes;
+  return OptimizerImpl::kPlimsoll;
 }
 
 int moments(Optimizer optimizer) {
@@ -47,6 +45,8 @@ int moments(Optimizer optimizer) {
     case Optimizer::kAdamW:
       return 2;
     case Optimizer::kSgd:
+    case Optimizer::kAdafactor:
+    case Optimizer::kAdamW8bit:
       return 0;
     case Optimizer::kSgdMomentum:
     case Optimizer::kLion:
@@ -65,35 +65,10 @@ std::string_view name(OptimizerImpl impl) {
       return "torch-cpp";
     case OptimizerImpl::kTorchFused:
       return "torch-fused";
+    case OptimizerImpl::kBitsAndBytes:
+      return "bitsandbytes";
   }
   return "?";
-}
-
-Recipe Job::recipe() const {
-  Recipe recipe;
-  switch (precision) {
-    case Precision::kFp64:
-      recipe.compute = recipe.state = recipe.loss = DType::kFloat64;
-      break;
-    case Precision::kFp32:
-    case Precision::kAutocast:
-      break;
-    case Precision::kBf16:
-      recipe.compute = recipe.state = recipe.loss = DType::kBFloat16;
-      break;
-    case Precision::kMixed:
-      recipe.compute = DType::kBFloat16;
-      recipe.master = DType::kFloat32;
-      if (accumulate > 1) recipe.accumulator = DType::kFloat32;
-      break;
-  }
-  // transformers casts the logits to fp32 whatever the recipe.
-  if (semantics == Semantics::kHuggingFace && network::size_of(recipe.compute) < 4) {
-    recipe.loss = DType::kFloat32;
-  }
-  recipe.state = state_dtype.value_or(recipe.state);
-  recipe.loss = loss_dtype.value_or(recipe.loss);
-  return recipe;
 }
 
 DType Job::gradient_dtype() const {
@@ -119,7 +94,7 @@ shard::ScheduleOptions Job::schedule_options() const {
 
 AttentionKernel Job::kernel(bool grouped) const {
   if (attention) return *attention;
-  return network::rules::chosen_kernel(facts(), {recipe().compute, dropout > 0, grouped});
+  return network::rules::chosen_kernel(facts(), {recipe().operand, dropout > 0, grouped});
 }
 
 network::LibraryFacts Job::facts() const {
@@ -142,6 +117,9 @@ network::BuildOptions Job::build_options() const {
   options.checkpoint = checkpoint;
   options.semantics = semantics;
   options.shared_targets = shared_targets;
+  options.loss_chunks = loss_chunks;
+  options.lora = lora;
+  options.freeze = freeze;
   options.position_first = !token_first;
   return options;
 }
@@ -206,7 +184,7 @@ Result<void> validate_kernel(const Job& job, const network::NetworkSpec& spec) {
   if (!job.attention || job.attention == AttentionKernel::kEager) return {};
   const network::LibraryFacts facts = job.facts();
   const bool grouped = spec.heads != spec.kv_heads;
-  const network::rules::AttentionUse use{job.recipe().compute, job.dropout > 0, grouped};
+  const network::rules::AttentionUse use{job.recipe().operand, job.dropout > 0, grouped};
   if (network::rules::kernel_exists(facts, *job.attention, use)) return {};
   std::vector<std::string_view> known;
   for (const AttentionKernel kernel :
@@ -222,20 +200,21 @@ Result<void> validate_kernel(const Job& job, const network::NetworkSpec& spec) {
               kernel_hint(job, grouped));
 }
 
-// The engine's own kernels exist for these states.
-Result<void> validate_states(const Job& job) {
-  const DType state = job.recipe().state;
-  const bool fp64 = job.precision == Precision::kFp64;
-  const bool known =
-      fp64 ? state == DType::kFloat64 : state == DType::kFloat32 || state == DType::kBFloat16;
-  if (known) return {};
-  return fail("--state-dtype",
-              fmt::format("state-dtype={} with precision {}, expected {}", network::name(state),
-                          name(job.precision), fp64 ? "fp64" : "fp32 or bf16"));
+// Optimizers that only one library has, and the library that has only one.
+Result<void> validate_implementation(const Job& job) {
+  const OptimizerImpl usual = usual_implementation(job.optimizer);
+  const bool special = usual != OptimizerImpl::kPlimsoll;
+  const bool theirs = job.optimizer_impl == OptimizerImpl::kBitsAndBytes;
+  if (job.optimizer_impl == usual || (!special && !theirs)) return {};
+  const std::string expected(special ? name(usual) : "plimsoll or one of torch's");
+  return fail("--optimizer-impl",
+              fmt::format("optimizer={} has no implementation {}, expected {}", name(job.optimizer),
+                          name(job.optimizer_impl), expected));
 }
 
 Result<void> validate_optimizer(const Job& job) {
-  if (job.optimizer_impl == OptimizerImpl::kPlimsoll) return validate_states(job);
+  if (auto ok = validate_implementation(job); !ok) return ok;
+  if (job.optimizer_impl == OptimizerImpl::kPlimsoll) return {};
   if (job.optimizer == Optimizer::kLion) {
     return fail("--optimizer-impl",
                 fmt::format("optimizer=lion has no implementation {}, expected plimsoll",
@@ -247,15 +226,19 @@ Result<void> validate_optimizer(const Job& job) {
                             "torch-cpp or torch-python",
                             name(job.optimizer)));
   }
-  if (job.recipe().master) {
+  // They read .grad of the parameters and keep states in their dtype.
+  const Recipe recipe = job.recipe();
+  if (recipe.master || recipe.accumulator || job.precision == Precision::kMixed) {
     return fail("--optimizer-impl",
-                fmt::format("implementation {} keeps no master weights (precision mixed), expected "
+                fmt::format("implementation {} keeps no master weights (precision {}), expected "
                             "plimsoll",
-                            name(job.optimizer_impl)),
+                            name(job.optimizer_impl), name(job.precision)),
                 "use --precision fp32 or bf16 with torch's optimizers");
   }
   if (job.state_dtype && *job.state_dtype != job.recipe().compute) {
-    return fail("--state-dtype", "torch's optimizers keep states in the parameters' dtype",
+    return fail("--state-dtype",
+                fmt::format("implementation {} chooses the dtype of its states itself",
+                            name(job.optimizer_impl)),
                 "use --optimizer-impl plimsoll");
   }
   return {};
@@ -273,6 +256,30 @@ Result<void> validate_reserve(const Job& job) {
                                        *job.reserve, usable, job.device->name));
 }
 
+Result<void> validate_loss_chunks(const Job& job, const network::NetworkSpec& spec) {
+  if (job.loss_chunks == 1) return {};
+  const auto refuse = [&](std::string what, std::string hint = {}) {
+    return fail("--loss-chunks", fmt::format("loss-chunks={} {}", job.loss_chunks, what),
+                std::move(hint));
+  };
+  if (spec.family == network::Family::kCnn) return refuse("of a cnn, expected 1");
+  const std::int64_t rows = checked_mul(job.batch, job.sequence);
+  if (job.loss_chunks < 1 || job.loss_chunks > std::min(rows, kMostLossChunks)) {
+    return fail("--loss-chunks",
+                fmt::format("loss-chunks={}, expected 1 to {} (rows of logits, at most {})",
+                            job.loss_chunks, std::min(rows, kMostLossChunks), kMostLossChunks));
+  }
+  if (job.semantics == Semantics::kHuggingFace) {
+    return refuse("with semantics hf, expected 1: transformers computes all logits at once",
+                  "leave --semantics out");
+  }
+  if (job.hold_logits) return refuse("leaves no logits to hold, expected no --hold-logits");
+  if (job.stage == shard::Stage::kParameters && job.reshard_root) {
+    return refuse("reads the head after forward, expected no --reshard-root");
+  }
+  return {};
+}
+
 // What only transformers has, and what it has not.
 Result<void> validate_hugging_face(const Job& job, const network::NetworkSpec& spec) {
   const bool eager = job.attention == AttentionKernel::kEager;
@@ -280,12 +287,6 @@ Result<void> validate_hugging_face(const Job& job, const network::NetworkSpec& s
     if (eager) {
       return fail("--attention", "attention=eager is transformers' own, expected flash or math",
                   "--semantics hf plans transformers' forward function");
-    }
-    if (job.precision == Precision::kAutocast) {
-      return fail("--precision",
-                  "precision=autocast is not known for semantics plimsoll, expected fp64, fp32, "
-                  "bf16 or mixed",
-                  "--semantics hf plans autocast; mixed keeps fp32 masters of bf16 weights");
     }
     return {};
   }
@@ -309,9 +310,12 @@ Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
   if (auto ok = validate_reserve(job); !ok) return ok;
   if (auto ok = validate_sizes(job, spec); !ok) return ok;
   if (auto ok = validate_kernel(job, spec); !ok) return ok;
+  if (auto ok = validate_recipe(job, spec); !ok) return ok;
   if (auto ok = validate_optimizer(job); !ok) return ok;
   if (auto ok = validate_sharding(job); !ok) return ok;
   if (auto ok = validate_hugging_face(job, spec); !ok) return ok;
+  if (auto ok = validate_loss_chunks(job, spec); !ok) return ok;
+  if (auto ok = validate_adaptation(job, spec); !ok) return ok;
   if (spec.family == network::Family::kCnn && job.checkpoint != Checkpoint::kNone) {
     return fail("--checkpoint", fmt::format("checkpoint={} does not exist for cnn, expected none",
                                             network::name(job.checkpoint)));

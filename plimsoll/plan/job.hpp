@@ -27,25 +27,45 @@ enum class Precision : std::uint8_t {
   kFp64,      // 8 + 8 + 16
   kFp32,      // 4 + 4 + 8
   kBf16,      // 2 + 2 + 4: everything in bf16
+  kFp16,      // 2 + 2 + 4: everything in fp16 but the loss, with a loss scaler's state
   kAutocast,  // 4 + 4 + 8, bf16 copies of weights and operands around matrix products
   kMixed,  // fp32 masters 4 + bf16 copy 2 + bf16 gradient 2 + 8; accumulators fp32 when accumulating
            // (on one rank; several: see shard/memory.hpp)
+  kZeroPaper,  // 2 + 2 + 12: formulas of the ZeRO paper, see model_states.hpp
+  kMegatron,   // 2 + 4 + 12: formulas of Megatron-LM
 };
 std::string_view name(Precision precision);
+// Recipes that are formulas of P, G and O alone: everything else of their plans is that of kMixed.
+bool is_formula(Precision precision);
 
-enum class Optimizer : std::uint8_t { kAdamW, kSgd, kSgdMomentum, kLion };
+// Bytes that torch.amp.GradScaler keeps on the device between steps: _scale and _growth_tracker, 4
+// bytes each (source: torch/amp/grad_scaler.py).
+inline constexpr std::int64_t kLossScalerBytes = 8;
+
+enum class Optimizer : std::uint8_t {
+  kAdamW,
+  kSgd,
+  kSgdMomentum,
+  kLion,
+  kAdafactor,  // torch.optim.Adafactor: rows and columns of each matrix's second moment
+  kAdamW8bit,  // bitsandbytes.optim.AdamW8bit: moments of one byte, scaled by blocks
+};
 std::string_view name(Optimizer optimizer);
-// Moments per parameter: adamw 2, sgd-momentum and lion 1, sgd 0.
+// Moments of a parameter's size and of the recipe's state dtype: adamw 2, sgd-momentum and lion 1, others
+// 0 (see optimizer_states.hpp).
 int moments(Optimizer optimizer);
 
 // Whose optimizer: decides transients and step counters.
 enum class OptimizerImpl : std::uint8_t {
-  kPlimsoll,     // one pass over each parameter, no transient; states exist from the start
-  kTorchPython,  // torch.optim's loop: transients, a 4-byte step tensor per parameter
-  kTorchCpp,     // torch::optim: transients; states made at the first step
-  kTorchFused,   // at::_fused_adamw_: no transient, a 4-byte step tensor per parameter
+  kPlimsoll,      // one pass over each parameter, no transient; states exist from the start
+  kTorchPython,   // torch.optim's loop: transients, a 4-byte step tensor per parameter
+  kTorchCpp,      // torch::optim: transients; states made at the first step
+  kTorchFused,    // at::_fused_adamw_: no transient, a 4-byte step tensor per parameter
+  kBitsAndBytes,  // one kernel per parameter, no transient; states made at the first step
 };
 std::string_view name(OptimizerImpl impl);
+// The one that an optimizer has when nobody names another.
+OptimizerImpl usual_implementation(Optimizer optimizer);
 // Whether it keeps the step count in a 4-byte tensor beside the moments of each parameter.
 bool has_step_counters(Optimizer optimizer, OptimizerImpl impl);
 
@@ -56,13 +76,26 @@ struct Recipe {
   std::optional<DType> accumulator;  // of gradients over micro-batches, when not .grad itself
   DType state = DType::kFloat32;     // moments
   DType loss = DType::kFloat32;      // logits are cast to it before the loss
+  DType operand = DType::kFloat32;   // of matrix products and attention
+  bool loss_scaler = false;          // the loss is scaled, gradients are unscaled before the step
 };
+
+// A recipe's master copies, overridden.
+struct MasterChoice {
+  std::optional<DType> dtype;  // none: no master copies
+};
+
+// Chunks of the loss beyond this would only make a network of too many operations.
+inline constexpr std::int64_t kMostLossChunks = 65536;
 
 struct Job {
   std::int64_t batch = 1;
   std::int64_t sequence = 0;
   std::int32_t accumulate = 1;
   Precision precision = Precision::kFp32;
+  // Parts of the recipe that are overridden.
+  std::optional<MasterChoice> master;
+  std::optional<DType> grad_dtype;  // of the gradients that the optimizer reads
   std::optional<DType> state_dtype;
   std::optional<DType> loss_dtype;
   Optimizer optimizer = Optimizer::kAdamW;
@@ -75,7 +108,10 @@ struct Job {
   int threads = 1;
   bool hold_logits = false;
   bool shared_targets = false;
-  bool token_first = false;  // order of the two embeddings of GPT style models
+  std::int32_t loss_chunks = 1;             // logits and loss in at most that many chunks of rows
+  std::optional<network::Lora> lora;        // adapters; everything else is frozen
+  std::vector<network::FreezeRule> freeze;  // parts that do not learn
+  bool token_first = false;                 // order of the two embeddings of GPT style models
   // Where it should fit: null when nobody asked. Shared by the jobs of a search.
   std::shared_ptr<const hardware::Device> device;
   std::optional<std::int64_t> reserve;  // bytes kept free; none: the device's own figure
@@ -87,6 +123,11 @@ struct Job {
   bool snapshot = false;                 // a checkpoint is being written from a copy
   std::vector<std::string> assumptions;  // "batch 1: not given", ...
 
+  // Whether parts of the network run again in backward.
+  bool recomputes() const { return checkpoint != Checkpoint::kNone || loss_chunks > 1; }
+  // Whether some parameters do not learn.
+  bool adapts() const { return lora.has_value() || !freeze.empty(); }
+  // Whether ranks have anything to exchange. World size 1 with a stage takes the same path.
   bool sharded() const { return shard::shards(stage, ranks); }
   shard::Arithmetic arithmetic() const;
   shard::ScheduleOptions schedule_options() const;

@@ -28,15 +28,21 @@ class OptimizerWalk {
   struct State {
     network::Tensor first;
     network::Tensor second;
-    network::Tensor counter;  // the step as a 4-byte tensor
+    network::Tensor counter;                      // the step as a 4-byte tensor
+    network::Tensor first_scales, second_scales;  // of 8-bit moments, by block
     bool made = false;
   };
   void make_state(std::size_t i);
+  void make_factors(std::size_t i);
+  void make_8bit_state(std::size_t i);
   network::Tensor make_counter();
   bool has_gradient(std::size_t i) const;
   void scale_gradients();
   void adamw_loop(std::size_t i);
   void sgd_loop(std::size_t i);
+  void adafactor_loop(std::size_t i);
+  void update(std::size_t i);
+  bool makes_states_first() const;
   void list_step();
   void count_step(std::size_t i);
 
@@ -47,6 +53,9 @@ class OptimizerWalk {
   const timeline::OperationId first_operation_;
   std::vector<State> states_;
   network::Tensor denominator_;  // of the last parameter that Python's AdamW loop updated
+  // Variables of Adafactor's loop, which keep their values until the next parameter's replace them.
+  network::Tensor row_mean_, column_mean_, squared_, estimate_;
+  network::Tensor tables_[2];  // what 8-bit moments stand for
 };
 
 }  // namespace plimsoll::plan

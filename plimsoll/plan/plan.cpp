@@ -1,8 +1,11 @@
 #include "plimsoll/plan/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "plimsoll/plan/advice.hpp"
+#include "plimsoll/plan/memory_sink.hpp"
+#include "plimsoll/plan/model_states.hpp"
 #include "plimsoll/plan/optimizer_walk.hpp"
 
 namespace plimsoll::plan {
@@ -26,34 +29,26 @@ StepTimeline step_timeline(const timeline::PeakSink& sink, std::int32_t step,
   return result;
 }
 
-// Remembers what is alive when the steady optimizer phase begins: parameters, gradients, states. Runs
-// the model of the device's allocator beside, when there is one.
-class PostsSink final : public timeline::Sink {
+// Remembers what is alive when the steady optimizer phase begins: parameters, gradients, states.
+class PostsSink final : public MemorySink {
  public:
-  explicit PostsSink(std::int32_t steady_step) : steady_(steady_step) {}
+  PostsSink(const network::Network& network, const Job& job, std::int32_t steady_step)
+      : MemorySink(network, job), steady_(steady_step) {}
   void begin_phase(timeline::PhaseKey key) override {
-    peak.begin_phase(key);
-    if (allocator) allocator->begin_phase(key);
+    MemorySink::begin_phase(key);
+    if (logits) logits->begin_phase(key);
     if (key.phase == Phase::kOptimizer && key.step == steady_) at_optimizer = peak.alive();
   }
-  void end_phase() override {
-    peak.end_phase();
-    if (allocator) allocator->end_phase();
-  }
   void allocate(timeline::BlockId b, std::int64_t n, Tag t, timeline::OperationId o) override {
-    peak.allocate(b, n, t, o);
-    if (allocator) allocator->allocate(b, n, t, o);
+    MemorySink::allocate(b, n, t, o);
+    if (logits) logits->allocate(b, n, t, o);
   }
   void release(timeline::BlockId b, std::int64_t n, Tag t, timeline::OperationId o) override {
-    peak.release(b, n, t, o);
-    if (allocator) allocator->release(b, n, t, o);
-  }
-  void retag(timeline::BlockId b, std::int64_t n, Tag from, Tag to) override {
-    peak.retag(b, n, from, to);
+    MemorySink::release(b, n, t, o);
+    if (logits) logits->release(b, n, t, o);
   }
 
-  timeline::PeakSink peak;
-  std::optional<allocator::AllocatorSink> allocator;
+  std::optional<LogitSink> logits;
   timeline::BytesByTag at_optimizer{};
 
  private:
@@ -62,10 +57,7 @@ class PostsSink final : public timeline::Sink {
 
 std::int64_t step_counters(const network::Network& network, const Job& job) {
   if (!has_step_counters(job.optimizer, job.optimizer_impl)) return 0;
-  const auto learns = [](const network::Parameter& p) { return p.trainable; };
-  const auto parameters =
-      std::count_if(network.parameters.begin(), network.parameters.end(), learns);
-  return 4 * static_cast<std::int64_t>(parameters);
+  return 4 * network.parameter_count().trainable_tensors;
 }
 
 Posts make_posts(const timeline::BytesByTag& alive, const network::Network& network, const Job& job,
@@ -76,9 +68,30 @@ Posts make_posts(const timeline::BytesByTag& alive, const network::Network& netw
   posts.step_counters = step_counters(network, job);
   posts.counters_on_host = counters_on_host(job);
   const std::int64_t counters_alive = posts.counters_on_host ? 0 : posts.step_counters;
-  posts.moments = of(alive, Tag::kOptimizer) - counters_alive;
+  posts.loss_scaler = job.recipe().loss_scaler ? kLossScalerBytes : 0;
+  posts.moments = of(alive, Tag::kOptimizer) - counters_alive - posts.loss_scaler;
   posts.activations = ledger.distinct.bytes;
   return posts;
+}
+
+// The recipe's formulas in place of what the walk has.
+void use_formulas(const Job& job, std::int64_t parameters, Posts& posts) {
+  const ModelStateRecipe* recipe = find_model_state_recipe(name(job.precision));
+  check(recipe != nullptr, "a formula recipe without formulas");
+  const ModelStates states = model_states(*recipe, static_cast<double>(parameters), job.ranks,
+                                          static_cast<int>(job.stage));
+  posts.parameters = std::llround(states.parameters);
+  posts.gradients = std::llround(states.gradients);
+  posts.moments = std::llround(states.optimizer);
+  posts.by_formula = true;
+}
+
+std::int64_t peak_without_chunks(const network::NetworkSpec& spec, Job job, std::int32_t steady) {
+  job.loss_chunks = 1;
+  const network::Network network = network::build_network(spec, job.build_options());
+  timeline::PeakSink sink;
+  walk(network, job, {.steps = steady + 1}, sink);
+  return sink.peak(steady).bytes;
 }
 
 Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
@@ -90,28 +103,32 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   plan.spec = spec;
   plan.job = job;
   plan.library = job.facts().library;
-  PostsSink sink(steady);
-  if (job.backend == Backend::kCuda) {
-    sink.allocator.emplace(library_blocks(network, job), reservable(job));
-  }
+  PostsSink sink(network, job, steady);
+  const bool image = spec.family == network::Family::kCnn;
+  if (!image) sink.logits.emplace(network, job, steady);
   const WalkResult result = walk(network, job, walk_options, sink);
-  plan.parameter_count = network.parameter_elements();
-  plan.parameter_tensors = static_cast<std::int64_t>(network.parameters.size());
+  plan.parameters = network.parameter_count();
   plan.ledger = count_ledger(result.ledger);
   plan.posts = make_posts(sink.at_optimizer, network, job, plan.ledger);
+  if (is_formula(job.precision)) use_formulas(job, plan.parameters.all, plan.posts);
   plan.first = step_timeline(sink.peak, 0, network);
   plan.steady = step_timeline(sink.peak, steady, network);
   plan.memory = make_memory(network, job, plan.steady.peak, steady,
                             sink.allocator ? &*sink.allocator : nullptr);
   plan.flops = result.flops;
-  plan.rule_6nt = checked_mul(checked_mul(6, plan.parameter_count),
+  plan.rule_6nt = checked_mul(checked_mul(6, plan.parameters.all),
                               checked_mul(job.batch, std::max<std::int64_t>(job.sequence, 1)));
-  if (spec.family != network::Family::kCnn) {
-    plan.closed_form = closed_form_of(spec, job, plan.parameter_count, plan.ledger);
-    plan.time = step_time(spec, job);
+  if (sink.logits) {
+    plan.logits = sink.logits->take();
+    if (job.loss_chunks > 1) plan.logits->peak_whole = peak_without_chunks(spec, job, steady);
+  }
+  if (!image) {
+    plan.closed_form = closed_form_of(spec, job, plan.parameters, plan.ledger);
+    if (!job.adapts()) plan.time = step_time(spec, job);
   }
   plan.traffic = traffic_lines(network, job, result.traffic);
   plan.advice = sharding_advice(network, job, plan.steady.peak.bytes);
+  plan.hugging_face = hugging_face_of(spec, job);
   if (job.device) {
     NeedSearch search(spec);
     plan.fit = make_fit(search, job);

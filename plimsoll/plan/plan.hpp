@@ -13,7 +13,9 @@
 #include "plimsoll/plan/fit/fit.hpp"
 #include "plimsoll/plan/job.hpp"
 #include "plimsoll/plan/ledger.hpp"
+#include "plimsoll/plan/logits.hpp"
 #include "plimsoll/plan/memory.hpp"
+#include "plimsoll/plan/semantics.hpp"
 #include "plimsoll/plan/traffic.hpp"
 #include "plimsoll/plan/walk.hpp"
 #include "plimsoll/timeline/timeline.hpp"
@@ -26,9 +28,11 @@ struct Posts {
   std::int64_t gradients = 0;      // G: alive when the optimizer steps
   std::int64_t moments = 0;        // O without counters
   std::int64_t step_counters = 0;  // O: one 4-byte tensor per parameter tensor in some optimizers
+  std::int64_t loss_scaler = 0;    // O: of recipe fp16
   std::int64_t activations = 0;    // A: the ledger's `distinct`
   bool counters_on_host = false;   // then no bytes of the device
-  std::int64_t optimizer() const { return moments + step_counters; }
+  bool by_formula = false;         // P, G and O are a recipe's formulas, not what is alive
+  std::int64_t optimizer() const { return moments + step_counters + loss_scaler; }
 };
 
 struct StepTimeline {
@@ -41,20 +45,22 @@ struct Plan {
   network::NetworkSpec spec;
   Job job;
   std::string library;  // whose facts
-  std::int64_t parameter_count = 0;
-  std::int64_t parameter_tensors = 0;
+  network::ParameterCount parameters;
   Posts posts;
   Ledger ledger;
   StepTimeline first;
   StepTimeline steady;
   Memory memory;                          // of the steady step
+  std::optional<LogitCopies> logits;      // of the steady step; none for image networks
   PassFlops flops;                        // of one micro-batch
   std::int64_t rule_6nt = 0;              // 6 Psi B T
   std::optional<ClosedForm> closed_form;  // none for image networks
   std::vector<TrafficLine> traffic;       // per rank and step; none on one rank
   std::vector<std::string> advice;        // about the stage, one sentence each
+  HuggingFace hugging_face;               // the same job in transformers' operations
   std::optional<Fit> fit;                 // none without a device
-  std::optional<TimeBound> time;          // of a step, when the job's device has known speeds
+  // Of a step, when the job's device has known speeds and everything learns.
+  std::optional<TimeBound> time;
 };
 
 // Plans a training step. Errors: what validate() refuses, and sizes that leave 64 bits.

@@ -46,6 +46,7 @@ Names names_of(ProductKind kind) {
 }
 
 std::string sum(std::string_view a, std::string_view b) {
+  if (a == b) return "2 " + std::string(a);
   return std::string(a) + " + " + std::string(b);
 }
 

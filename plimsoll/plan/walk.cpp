@@ -54,6 +54,9 @@ class WalkBackend {
     const bool states = job_.optimizer_impl == OptimizerImpl::kPlimsoll || options_.warm;
     if (states && !owns_shards()) optimizer_->allocate_states();
     if (job_.snapshot) allocate_snapshot();
+    if (recipe_.loss_scaler) {
+      scaler_ = autograd_.empty_strided({kLossScalerBytes}, {1}, DType::kUInt8, Tag::kOptimizer);
+    }
     end_phase();
     if (recipe_.accumulator && !shards_) watch_gradients();
   }
@@ -135,6 +138,7 @@ class WalkBackend {
     parameters_.clear();
     masters_.clear();
     snapshot_.reset();
+    scaler_.reset();
     if (shards_) {
       result_.traffic = shards_->traffic();
       shards_->drop();
@@ -180,8 +184,7 @@ class WalkBackend {
   }
 
   void allocate_snapshot() {
-    const std::int64_t bytes =
-        shard::snapshot_bytes(units_of(network_, job_.ranks).layouts, job_.arithmetic());
+    const std::int64_t bytes = snapshot_bytes(network_, job_);
     snapshot_ = autograd_.empty_strided({bytes}, {1}, DType::kUInt8, Tag::kSnapshot);
   }
 
@@ -214,6 +217,7 @@ class WalkBackend {
   std::vector<Tensor> accumulators_;
   std::unordered_map<const network::TensorImpl*, std::size_t> index_;
   Tensor snapshot_;
+  Tensor scaler_;  // the loss scaler's two numbers as one block
   std::optional<OptimizerWalk> optimizer_;
   std::optional<ShardWalk> shards_;
 };
@@ -288,6 +292,10 @@ std::vector<std::string> operation_names(const Network& network) {
   }
   result.insert(result.end(), units.begin(), units.end());
   return result;
+}
+
+std::int64_t snapshot_bytes(const Network& network, const Job& job) {
+  return shard::snapshot_bytes(units_of(network, job.ranks).layouts, job.arithmetic());
 }
 
 timeline::Timeline walk_timeline(const Network& network, const Job& job, const WalkOptions& options,

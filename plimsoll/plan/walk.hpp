@@ -50,6 +50,9 @@ inline timeline::OperationId operation_id(std::size_t index) {
   return static_cast<timeline::OperationId>(index + 1);
 }
 
+// Of a job that writes a checkpoint from a copy of its state: bytes of the copy, per rank.
+std::int64_t snapshot_bytes(const network::Network& network, const Job& job);
+
 // The walk as a recorded timeline with names.
 timeline::Timeline walk_timeline(const network::Network& network, const Job& job,
                                  const WalkOptions& options, WalkResult* result = nullptr);

@@ -13,6 +13,7 @@ namespace {
 
 std::string value_text(const plan::Term& term) {
   if (const auto* whole = std::get_if<std::int64_t>(&term.value)) return grouped(*whole);
+  if (const auto* text = std::get_if<std::string>(&term.value)) return *text;
   return fmt::format("{:.6g}", std::get<double>(term.value));
 }
 
@@ -31,7 +32,7 @@ Json body(const plan::Term& term) {
   json["term"] = term.name;
   json["formula"] = term.formula;
   json["substituted"] = term.substituted;
-  std::visit([&](auto value) { json["value"] = value; }, term.value);
+  std::visit([&](const auto& value) { json["value"] = value; }, term.value);
   json["unit"] = term.unit;
   json["source"] = term.source;
   json["evidence"] = name(term.evidence);

@@ -56,7 +56,7 @@ Json verdict_json(const Fit& fit, const plan::Job& job) {
   json["reserve_source"] = {{"evidence", name(reserve.evidence)}, {"source", reserve.source}};
   json["available"] = fit.need.available;
   json["needed"] = fit.need.bytes;
-  json["decided_by"] = plan::decided_by();
+  json["decided_by"] = plan::decided_by(job);
   json["verdict"] = plan::name(fit.verdict);
   json["largest_batch"] = or_null(fit.largest_batch);
   json["changes"] = changes_json(fit);
@@ -108,7 +108,7 @@ Json fit_report_json(const FitReport& report) {
   const Json verdict = verdict_json(report.fit, report.job);
   Json json;
   json["schema"] = "plimsoll.fit/1";
-  json["model"] = model_json(report.spec, report.parameter_count, report.parameter_tensors);
+  json["model"] = model_json(report.spec, report.parameters);
   json["job"] = job_json(report.spec, report.job);
   for (const char* key : {"device", "capacity", "usable", "reserve", "reserve_source", "available",
                           "needed", "decided_by", "verdict"}) {

@@ -142,7 +142,7 @@ Section verdict_section(const Fit& fit, const plan::Job& job) {
   const auto add = [&](const char* what, std::int64_t bytes, const std::string& meaning) {
     table.row({what, grouped(bytes), human_text(bytes), meaning});
   };
-  add("needed", fit.need.bytes, std::string(plan::decided_by()));
+  add("needed", fit.need.bytes, std::string(plan::decided_by(job)));
   add("available", fit.need.available, available_text(fit));
   table.rule();
   add(fit.need.fits ? "free" : "lacking", std::abs(fit.free()), "");
@@ -158,7 +158,7 @@ std::string fit_section(const Fit& fit, const plan::Job& job, const TextStyle& s
 }
 
 std::string fit_report_text(const FitReport& report, const TextStyle& style) {
-  return model_line(report.spec, report.parameter_count, report.parameter_tensors, style) +
+  return model_line(report.spec, report.parameters, style) +
          job_lines(report.spec, report.job, style) + "\n" +
          fit_section(report.fit, report.job, style) + "\n" + limits_section(report, style) + "\n" +
          options_section(report, style) + "\n" +

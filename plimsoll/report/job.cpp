@@ -4,6 +4,7 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/base/number_text.hpp"
@@ -33,9 +34,43 @@ std::string whose_run(const Job& job) {
 std::string dtype_text(const Job& job) {
   const plan::Recipe recipe = job.recipe();
   std::string text(plan::name(job.precision));
+  if (job.master) {
+    text += recipe.master ? fmt::format(", masters {}", network::name(*recipe.master))
+                          : std::string(", no masters");
+  }
+  if (job.grad_dtype) text += fmt::format(", gradients {}", network::name(job.gradient_dtype()));
   if (job.state_dtype) text += fmt::format(", states {}", network::name(recipe.state));
   if (job.loss_dtype) text += fmt::format(", loss {}", network::name(recipe.loss));
   return text;
+}
+
+std::vector<std::string_view> target_names(const network::Lora& lora) {
+  std::vector<std::string_view> names;
+  for (network::Matrix target : lora.targets) names.push_back(network::name(target));
+  return names;
+}
+
+std::string lora_text(const network::Lora& lora) {
+  return fmt::format("LoRA of rank {} on {}", lora.rank, fmt::join(target_names(lora), ", "));
+}
+
+std::vector<std::string> freeze_texts(const Job& job) {
+  std::vector<std::string> texts;
+  for (const network::FreezeRule& rule : job.freeze) texts.push_back(visible(rule.text));
+  return texts;
+}
+
+Json lora_json(const Job& job) {
+  if (!job.lora) return nullptr;
+  return {{"rank", job.lora->rank},
+          {"alpha", job.lora->scale * static_cast<double>(job.lora->rank)},
+          {"targets", target_names(*job.lora)}};
+}
+
+Json freeze_json(const Job& job) {
+  Json rules = Json::array();
+  for (const network::FreezeRule& rule : job.freeze) rules.push_back(rule.text);
+  return rules;
 }
 
 std::string settings(const NetworkSpec& spec, const Job& job) {
@@ -53,6 +88,9 @@ std::string settings(const NetworkSpec& spec, const Job& job) {
   }
   if (job.dropout > 0) text += fmt::format(", dropout {}", job.dropout);
   if (job.hold_logits) text += ", logits held";
+  if (job.loss_chunks > 1) text += fmt::format(", loss in {} chunks", job.loss_chunks);
+  if (job.lora) text += ", " + lora_text(*job.lora);
+  if (!job.freeze.empty()) text += fmt::format(", frozen {}", fmt::join(freeze_texts(job), ", "));
   if (job.shared_targets) text += ", targets are the inputs";
   if (job.sharded()) {
     text += fmt::format(", {} rank{}, stage {}", job.ranks, job.ranks == 1 ? "" : "s",
@@ -107,10 +145,17 @@ void add_precision(Json& json, const Job& job) {
 
 }  // namespace
 
-std::string model_line(const NetworkSpec& spec, std::int64_t parameters, std::int64_t tensors,
+std::string model_line(const NetworkSpec& spec, const network::ParameterCount& parameters,
                        const TextStyle& style) {
-  return fmt::format("{}: {} parameters ({}) in {} tensors\n", bold(visible(spec.title), style),
-                     grouped(parameters), human_count(parameters), grouped(tensors));
+  std::string text = fmt::format("{}: {} parameters ({}) in {} tensors\n",
+                                 bold(visible(spec.title), style), grouped(parameters.all),
+                                 human_count(parameters.all), grouped(parameters.tensors));
+  if (parameters.frozen() == 0) return text;
+  return text + fmt::format("  of them {} in {} tensors learn ({:.2f} %), {} are frozen\n",
+                            grouped(parameters.trainable), grouped(parameters.trainable_tensors),
+                            100 * static_cast<double>(parameters.trainable) /
+                                static_cast<double>(parameters.all),
+                            grouped(parameters.frozen()));
 }
 
 std::string job_lines(const NetworkSpec& spec, const Job& job, const TextStyle& style) {
@@ -134,13 +179,15 @@ Section assumptions_section(const NetworkSpec& spec, const Job& job) {
   return {"Assumptions", "", "", std::nullopt, std::move(items)};
 }
 
-Json model_json(const NetworkSpec& spec, std::int64_t parameters, std::int64_t tensors) {
+Json model_json(const NetworkSpec& spec, const network::ParameterCount& parameters) {
   Json model;
   model["title"] = spec.title;
   model["family"] = network::name(spec.family);
   model["model_type"] = spec.model_type;
-  model["parameters"] = parameters;
-  model["parameter_tensors"] = tensors;
+  model["parameters"] = parameters.all;
+  model["parameter_tensors"] = parameters.tensors;
+  model["trainable_parameters"] = parameters.trainable;
+  model["trainable_tensors"] = parameters.trainable_tensors;
   is_image(spec) ? add_image_sizes(model, spec) : add_transformer_sizes(model, spec);
   model["assumptions"] = spec.assumptions;
   return model;
@@ -159,6 +206,9 @@ Json job_json(const NetworkSpec& spec, const Job& job) {
       is_image(spec) ? Json(nullptr) : Json(network::name(job.kernel(spec.heads != spec.kv_heads)));
   json["checkpoint"] = network::name(job.checkpoint);
   json["dropout"] = job.dropout;
+  json["loss_chunks"] = job.loss_chunks;
+  json["lora"] = lora_json(job);
+  json["freeze"] = freeze_json(job);
   json["ranks"] = job.ranks;
   json["zero"] = static_cast<int>(job.stage);
   json["prefetch"] = job.prefetch;

@@ -13,8 +13,8 @@
 namespace plimsoll::report {
 
 // "gpt2: 124,439,808 parameters (124.44 M) in 148 tensors", one line.
-std::string model_line(const network::NetworkSpec& spec, std::int64_t parameters,
-                       std::int64_t tensors, const TextStyle& style);
+std::string model_line(const network::NetworkSpec& spec, const network::ParameterCount& parameters,
+                       const TextStyle& style);
 
 // Whose run is described and with which settings, two lines or more.
 std::string job_lines(const network::NetworkSpec& spec, const plan::Job& job,
@@ -23,7 +23,7 @@ std::string job_lines(const network::NetworkSpec& spec, const plan::Job& job,
 // Section "Assumptions": what was not given and what the config is silent about.
 Section assumptions_section(const network::NetworkSpec& spec, const plan::Job& job);
 
-Json model_json(const network::NetworkSpec& spec, std::int64_t parameters, std::int64_t tensors);
+Json model_json(const network::NetworkSpec& spec, const network::ParameterCount& parameters);
 Json job_json(const network::NetworkSpec& spec, const plan::Job& job);
 
 // The facts about the library that a job rests on, each with its evidence.

@@ -76,7 +76,7 @@ Json bisect_json(const BisectReport& bisect) {
 Json measurement_json(const Measurement& m) {
   Json json;
   json["schema"] = "plimsoll.measure/1";
-  json["model"] = model_json(m.spec, m.parameters, m.parameter_tensors);
+  json["model"] = model_json(m.spec, m.parameters);
   json["job"] = job_json(m.spec, m.job);
   json.update(reconciliation_json(m.reconciliation));
   if (m.fit_batch) json["fit_batch"] = fit_json(*m.fit_batch);

@@ -104,8 +104,7 @@ struct BisectReport {
 struct Measurement {
   network::NetworkSpec spec;
   plan::Job job;
-  std::int64_t parameters = 0;
-  std::int64_t parameter_tensors = 0;
+  network::ParameterCount parameters;
   Reconciliation reconciliation;
   std::optional<AffineFit> fit_batch;
   std::optional<FamiliesReport> families;

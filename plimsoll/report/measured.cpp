@@ -52,7 +52,7 @@ std::int64_t calculated_peak(const formats::MeasurementFile& measured) {
 Result<Reconciliation> measured_beside(const plan::Plan& plan,
                                        const formats::MeasurementFile& measured,
                                        const std::string& where) {
-  const Json model = model_json(plan.spec, plan.parameter_count, plan.parameter_tensors);
+  const Json model = model_json(plan.spec, plan.parameters);
   const auto same_model = check_same(model, measured.model, where, "model");
   if (!same_model) return tl::unexpected(same_model.error());
   const auto same_job = check_same(job_json(plan.spec, plan.job), measured.job, where, "job");

@@ -89,6 +89,31 @@ std::string totals_line(const Parameters& p, const TextStyle& style) {
   return text;
 }
 
+std::string learning_section(const Parameters& p, const TextStyle& style) {
+  if (!p.learning) return "";
+  const network::ParameterCount& count = *p.learning;
+  Table table({{"", Align::kLeft}, {"parameters"}, {"share"}, {"tensors"}});
+  const auto add = [&](const char* what, std::int64_t elements, std::int64_t tensors) {
+    table.row({what, grouped(elements), share_text(elements, count.all), grouped(tensors)});
+  };
+  add("trainable", count.trainable, count.trainable_tensors);
+  add("frozen", count.frozen(), count.tensors - count.trainable_tensors);
+  table.rule();
+  add("sum", count.all, count.tensors);
+  const std::string added =
+      count.all > p.count ? fmt::format(": adapters add {}", grouped(count.all - p.count)) : "";
+  return "\n" + bold("What learns", style) + added + "\n" + table.text(style);
+}
+
+Json learning_json(const Parameters& p) {
+  if (!p.learning) return nullptr;
+  return {{"trainable", p.learning->trainable},
+          {"frozen", p.learning->frozen()},
+          {"adapters", p.learning->all - p.count},
+          {"trainable_tensors", p.learning->trainable_tensors},
+          {"tensors", p.learning->tensors}};
+}
+
 std::string assumption_section(const Parameters& p, const TextStyle& style) {
   if (p.assumptions.empty()) return "";
   std::string text = "\n" + bold("Assumptions", style) + "\n";
@@ -230,7 +255,7 @@ std::string parameters_text(const Parameters& p, const TextStyle& style) {
   text += totals_line(p, style) + "\n";
   text += p.terms.empty() ? dtypes_section(p, style) : terms_section(p, style);
   if (p.against) text += "\n" + against_section(*p.against, style);
-  return text + assumption_section(p, style);
+  return text + learning_section(p, style) + assumption_section(p, style);
 }
 
 Json parameters_json(const Parameters& p) {
@@ -254,6 +279,7 @@ Json parameters_json(const Parameters& p) {
                               {"parameters", d.parameters}});
   }
   json["against"] = p.against ? against_json(*p.against) : Json(nullptr);
+  json["learning"] = learning_json(p);
   json["assumptions"] = p.assumptions;
   return json;
 }

@@ -9,6 +9,7 @@
 #include "plimsoll/base/terminal.hpp"
 #include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/formats/safetensors.hpp"
+#include "plimsoll/network/network.hpp"
 #include "plimsoll/report/json.hpp"
 #include "plimsoll/report/published_count.hpp"
 
@@ -29,6 +30,8 @@ struct Parameters {
   bool by_role = false;
   std::vector<formats::DtypeCount> dtypes;  // weights files only
   std::optional<PublishedCount> against;
+  // With adapters or frozen parts: of the run's network, whose `all` counts adapters besides.
+  std::optional<network::ParameterCount> learning;
   std::vector<std::string> assumptions;
 };
 

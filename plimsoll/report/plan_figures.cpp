@@ -14,16 +14,6 @@ bool same_figures(const timeline::PhaseFigures& a, const timeline::PhaseFigures&
 
 }  // namespace
 
-std::vector<AliveTag> alive_tags(const timeline::Peak& peak) {
-  std::vector<AliveTag> tags;
-  for (std::size_t i = 0; i < peak.alive.size(); ++i) {
-    if (peak.alive[i] != 0) tags.push_back({static_cast<timeline::Tag>(i), peak.alive[i]});
-  }
-  std::stable_sort(tags.begin(), tags.end(),
-                   [](const AliveTag& a, const AliveTag& b) { return a.bytes > b.bytes; });
-  return tags;
-}
-
 std::vector<NamedLine> ledger_lines(const plan::Ledger& ledger) {
   return {{"as_saved", "every save, parameters included", ledger.as_saved, false},
           {"without_parameters", "minus parameters and buffers", ledger.without_parameters, false},
@@ -63,6 +53,16 @@ std::vector<PhaseRun> phase_runs(const std::vector<timeline::PhaseFigures>& phas
 std::string micro_batches(const PhaseRun& run) {
   if (run.first == run.last) return fmt::format("{}", run.first);
   return fmt::format("{} to {}", run.first, run.last);
+}
+
+std::vector<SemanticsLine> semantics_lines(const plan::Plan& plan) {
+  if (!plan.hugging_face.figures) return {};
+  const plan::SemanticsFigures& hf = *plan.hugging_face.figures;
+  network::FlopCount own;
+  for (const PassLine& pass : pass_lines(plan.flops)) own += pass.flops;
+  return {{"peak", "of the steady step", plan.steady.peak.bytes, hf.peak},
+          {"A", "what backward needs", plan.posts.activations, hf.activations},
+          {"flops", "of one micro-batch, attention full", own.total_full(), hf.flops}};
 }
 
 std::int64_t whole_bytes(double bytes) { return std::llround(bytes); }

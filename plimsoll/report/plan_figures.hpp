@@ -11,13 +11,6 @@
 
 namespace plimsoll::report {
 
-struct AliveTag {
-  timeline::Tag tag;
-  std::int64_t bytes;
-};
-// The tags with bytes alive at a peak, largest first; their sum is the peak.
-std::vector<AliveTag> alive_tags(const timeline::Peak& peak);
-
 // Consecutive micro-batches whose forward, loss and backward have the same figures.
 struct PhaseRun {
   timeline::PhaseFigures figures;
@@ -46,6 +39,17 @@ struct PassLine {
 };
 // forward, backward, recompute.
 std::vector<PassLine> pass_lines(const plan::PassFlops& flops);
+
+// A figure of the plan beside the same one of semantics hf.
+struct SemanticsLine {
+  std::string_view name;  // "peak", "A", "flops"
+  std::string_view meaning;
+  std::int64_t own = 0;
+  std::int64_t other = 0;
+  std::int64_t difference() const { return other - own; }
+};
+// None when the plan has no figures of hf.
+std::vector<SemanticsLine> semantics_lines(const plan::Plan& plan);
 
 // A post of the closed form in whole bytes.
 std::int64_t whole_bytes(double bytes);

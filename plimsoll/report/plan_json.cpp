@@ -7,6 +7,7 @@
 #include "plimsoll/report/job.hpp"
 #include "plimsoll/report/plan_figures.hpp"
 #include "plimsoll/report/plan_memory.hpp"
+#include "plimsoll/timeline/alive_tags.hpp"
 
 namespace plimsoll::report {
 namespace {
@@ -18,11 +19,13 @@ Json posts_json(const plan::Posts& posts) {
   Json optimizer;
   optimizer["moments"] = posts.moments;
   optimizer["step_counters"] = posts.step_counters;
+  optimizer["loss_scaler"] = posts.loss_scaler;
   Json json;
   json["P"] = posts.parameters;
   json["G"] = posts.gradients;
   json["O"] = std::move(optimizer);
   json["A"] = posts.activations;
+  json["by_formula"] = posts.by_formula;
   return json;
 }
 
@@ -60,7 +63,7 @@ Json step_json(const StepTimeline& step) {
   Json phases = Json::array();
   for (const timeline::PhaseFigures& figures : step.phases) phases.push_back(phase_json(figures));
   Json alive = Json::array();
-  for (const AliveTag& tag : alive_tags(step.peak)) {
+  for (const timeline::AliveTag& tag : timeline::alive_tags(step.peak)) {
     alive.push_back({{"tag", timeline::name(tag.tag)}, {"bytes", tag.bytes}});
   }
   Json peak;
@@ -106,6 +109,24 @@ Json flops_json(const Plan& plan) {
   return json;
 }
 
+Json logits_json(const Plan& plan) {
+  if (!plan.logits) return nullptr;
+  const plan::LogitCopies& logits = *plan.logits;
+  Json copies = Json::array();
+  for (const plan::LogitCopy& copy : logits.copies) {
+    copies.push_back({{"what", copy.what},
+                      {"phase", timeline::name(copy.phase)},
+                      {"item_bytes", copy.item},
+                      {"bytes", copy.bytes}});
+  }
+  return {{"chunks", logits.chunks},
+          {"rows", logits.rows},
+          {"vocabulary", logits.vocabulary},
+          {"copies", std::move(copies)},
+          {"most_at_once", logits.most_at_once},
+          {"peak_whole", logits.chunks > 1 ? Json(logits.peak_whole) : Json(nullptr)}};
+}
+
 Json traffic_json(const Plan& plan) {
   Json lines = Json::array();
   for (const plan::TrafficLine& line : plan.traffic) {
@@ -121,16 +142,28 @@ Json traffic_json(const Plan& plan) {
   return lines;
 }
 
+// What the same job has in semantics hf, and by how much that differs from this plan.
+Json semantics_json(const Plan& plan) {
+  Json json = {{"peak", nullptr}, {"A", nullptr}, {"flops", nullptr}};
+  for (const SemanticsLine& line : semantics_lines(plan)) {
+    json[std::string(line.name)] = {{"value", line.other}, {"difference", line.difference()}};
+  }
+  const bool known = plan.hugging_face.figures.has_value();
+  json["reason"] = known ? Json(nullptr) : Json(plan.hugging_face.reason);
+  return json;
+}
+
 Json time_json(const Plan& plan) {
   Json json;
   json["bound_seconds"] = plan.time ? Json(plan.time->seconds) : Json(nullptr);
   json["by"] = plan.time ? Json(plan.time->by()) : Json(nullptr);
   const bool image = plan.spec.family == network::Family::kCnn;
-  json["reason"] = plan.time          ? Json(nullptr)
-                   : !plan.job.device ? Json("no device was asked for")
-                   : image
-                       ? Json("bounds of image networks are not in this version")
-                       : Json("the device's peak for this arithmetic or its bandwidth is unknown");
+  json["reason"] =
+      plan.time           ? Json(nullptr)
+      : !plan.job.device  ? Json("no device was asked for")
+      : plan.job.adapts() ? Json("bounds of runs with frozen parameters are not in this version")
+      : image             ? Json("bounds of image networks are not in this version")
+              : Json("the device's peak for this arithmetic or its bandwidth is unknown");
   return json;
 }
 
@@ -139,7 +172,7 @@ Json time_json(const Plan& plan) {
 Json plan_json(const Plan& plan) {
   Json json;
   json["schema"] = "plimsoll.plan/1";
-  json["model"] = model_json(plan.spec, plan.parameter_count, plan.parameter_tensors);
+  json["model"] = model_json(plan.spec, plan.parameters);
   json["job"] = job_json(plan.spec, plan.job);
   json["posts"] = posts_json(plan.posts);
   json["tags"] = tags_json(plan.steady.peak);
@@ -148,6 +181,8 @@ Json plan_json(const Plan& plan) {
   json["memory"] = memory_json(plan);
   json["closed_form"] = closed_form_json(plan);
   json["flops"] = flops_json(plan);
+  json["semantics_hf"] = semantics_json(plan);
+  json["logits"] = logits_json(plan);
   json["traffic"] = traffic_json(plan);
   json["advice"] = plan.advice;
   json["time"] = time_json(plan);

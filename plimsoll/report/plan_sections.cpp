@@ -8,6 +8,7 @@
 #include "plimsoll/base/number_text.hpp"
 #include "plimsoll/base/table.hpp"
 #include "plimsoll/report/plan_figures.hpp"
+#include "plimsoll/timeline/alive_tags.hpp"
 
 namespace plimsoll::report {
 namespace {
@@ -54,9 +55,18 @@ Section posts_section(const Plan& plan) {
     table.row({letter, name, bytes_text(bytes), human_text(bytes), meaning});
   };
   const bool masters = plan.job.recipe().master.has_value();
-  add("P", "weights", posts.parameters, masters ? "master copies included" : "");
-  add("G", "gradients", posts.gradients, "when the optimizer steps");
-  add("O", "optimizer", posts.optimizer(), "");
+  const bool formula = posts.by_formula;
+  add("P", "weights", posts.parameters,
+      formula   ? plan.closed_form->parameters.c_str()
+      : masters ? "master copies included"
+                : "");
+  add("G", "gradients", posts.gradients,
+      formula ? plan.closed_form->gradients.c_str() : "when the optimizer steps");
+  add("O", "optimizer", posts.optimizer(), formula ? plan.closed_form->optimizer.c_str() : "");
+  if (posts.loss_scaler > 0) {
+    add("", "  moments", posts.moments, "");
+    add("", "  loss scaler", posts.loss_scaler, "scale and growth tracker");
+  }
   if (posts.step_counters > 0) {
     add("", "  moments", posts.moments, "");
     add("", "  step counters", posts.step_counters,
@@ -74,7 +84,7 @@ Section posts_section(const Plan& plan) {
 Section peak_section(const Plan& plan, ShownStep shown) {
   const StepTimeline& step = step_of(plan, shown);
   Table table({{"", Align::kLeft}, {""}, {""}, {""}});
-  for (const AliveTag& alive : alive_tags(step.peak)) {
+  for (const timeline::AliveTag& alive : timeline::alive_tags(step.peak)) {
     table.row({std::string(timeline::name(alive.tag)), bytes_text(alive.bytes),
                human_text(alive.bytes), share_text(alive.bytes, step.peak.bytes)});
   }

@@ -26,6 +26,8 @@ Section phases_section(const plan::Plan& plan, ShownStep shown);
 Section ledger_section(const plan::Plan& plan);
 Section flops_section(const plan::Plan& plan);
 Section closed_form_section(const plan::Plan& plan);
+Section logits_section(const plan::Plan& plan);     // a large part of the peak, or in chunks
+Section semantics_section(const plan::Plan& plan);  // empty for plans of hf themselves
 Section traffic_section(const plan::Plan& plan);
 Section advice_section(const plan::Plan& plan);
 Section evidence_section(const plan::Plan& plan);  // of the library's facts; lists the assumed ones

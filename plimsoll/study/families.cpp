@@ -83,9 +83,9 @@ report::FamiliesReport families_report(const network::NetworkSpec& spec, const p
 
 Result<report::FamiliesReport> families(const network::NetworkSpec& spec, const plan::Job& job,
                                         const Options&, Progress& progress) {
-  if (job.checkpoint != network::Checkpoint::kNone) {
+  if (job.recomputes()) {
     return fail("--families", "families are saved tensors, and a checkpointed region saves none",
-                "use --checkpoint none");
+                "use --checkpoint none and no --loss-chunks");
   }
   return guarded<report::FamiliesReport>([&] {
     prepare_library(job);

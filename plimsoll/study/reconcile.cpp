@@ -13,8 +13,7 @@
 #include "plimsoll/base/checked.hpp"
 #include "plimsoll/comm/recording.hpp"
 #include "plimsoll/comm/self.hpp"
-#include "plimsoll/engine/library/reference_kernels.hpp"
-#include "plimsoll/engine/library/version.hpp"
+#include "plimsoll/engine/run/difference_cause.hpp"
 #include "plimsoll/engine/run/recorded_run.hpp"
 #include "plimsoll/engine/run/saved_tensors.hpp"
 #include "plimsoll/engine/zero/launch.hpp"
@@ -66,7 +65,7 @@ Column run_column(const network::Network& net, const plan::Job& job, engine::Rec
   if (recording) {
     column.traffic = recording->traffic().bytes() + recording->traffic().small.bytes;
   }
-  if (job.checkpoint == network::Checkpoint::kNone && !job.sharded()) {
+  if (!job.recomputes() && !job.sharded()) {
     column.ledger = engine::saved_tensors(net, job, options.device).ledger;
   }
   return column;
@@ -75,25 +74,15 @@ Column run_column(const network::Network& net, const plan::Job& job, engine::Rec
 // Why figures of a kind may differ, when it is known.
 class Causes {
  public:
-  Causes(const plan::Job& job, bool reference_kernels) : job_(job), reference_(reference_kernels) {}
+  explicit Causes(const plan::Job& job) : job_(job) {}
 
   // Transients are peaks and numbers of allocations; what is left at a phase's end is none.
   std::string of(bool transient) const {
-    if (!engine::is_known_libtorch()) {
-      return fmt::format("libtorch {}: the facts describe {}", engine::libtorch_version(),
-                         network::kKnownLibtorch);
-    }
-    if (!transient) return "";
-    const bool narrow = network::size_of(job_.recipe().compute) == 2;
-    if (narrow && engine::cpu_multiplies_bf16() && !reference_) {
-      return "oneDNN's scratch for 16-bit products on this processor";
-    }
-    return job_.threads > 1 ? "scratch of worker threads, whose number varies" : "";
+    return engine::difference_cause(job_, engine::library_state(), transient);
   }
 
  private:
   const plan::Job& job_;
-  const bool reference_;
 };
 
 class Rows {
@@ -255,7 +244,8 @@ Result<report::Reconciliation> reconcile(const network::NetworkSpec& spec, const
   progress.update("calculating the peak");
   if (auto ok = fits(spec, job, options.memory_available); !ok) return tl::unexpected(ok.error());
   return guarded<report::Reconciliation>([&] {
-    const Causes causes(job, prepare_library(job));
+    prepare_library(job);
+    const Causes causes(job);
     const network::Network net = network_of(spec, job);
     return reconcile_network(net, job, options, causes, progress);
   });

@@ -18,9 +18,9 @@ std::int64_t highest(const timeline::Timeline& timeline) {
 
 }  // namespace
 
-bool prepare_library(const plan::Job& job) {
+void prepare_library(const plan::Job& job) {
   at::set_num_threads(job.threads);
-  return engine::use_reference_kernels();
+  engine::use_reference_kernels();
 }
 
 std::optional<std::string> no_measurement(const plan::Job& job) {
@@ -61,7 +61,7 @@ std::int64_t calculated_activations(const network::Network& network, const plan:
 
 std::optional<std::int64_t> measured_activations(const network::Network& network,
                                                  const plan::Job& job) {
-  if (no_measurement(job) || job.checkpoint != network::Checkpoint::kNone) return std::nullopt;
+  if (no_measurement(job) || job.recomputes()) return std::nullopt;
   return engine::saved_tensors(network, job, at::kCPU).ledger.as_saved.bytes;
 }
 

@@ -17,9 +17,9 @@
 
 namespace plimsoll::study {
 
-// Sets threads and reference kernels [Note: Reference kernels] for the job. Returns whether the
-// reference kernels run (the user may have chosen others).
-bool prepare_library(const plan::Job& job);
+// Sets threads and reference kernels [Note: Reference kernels] for the job; others that the user has chosen
+// stay.
+void prepare_library(const plan::Job& job);
 
 // Why a real run of this job is impossible here, or none.
 std::optional<std::string> no_measurement(const plan::Job& job);

@@ -6,8 +6,9 @@
 #include <fstream>
 #include <sstream>
 
-#include <doctest/doctest.h>
 #include <fmt/format.h>
+
+#include "plimsoll/network/families/families.hpp"
 
 namespace plimsoll::test {
 
@@ -37,7 +38,7 @@ std::vector<checkpoint::TensorState> states_of(std::size_t tensor) {
   }
 }
 
-Model model_of(const std::vector<std::vector<std::int64_t>>& shapes) {
+Model with_shapes(const std::vector<std::vector<std::int64_t>>& shapes) {
   Model model;
   std::vector<std::string> blocks;
   for (std::size_t b = 0; b < kBlocks; ++b) blocks.push_back(fmt::format("blocks.{}", b));
@@ -57,7 +58,7 @@ Model model_of(const std::vector<std::vector<std::int64_t>>& shapes) {
 
 }  // namespace
 
-Model small_model() { return model_of({{3, 5}, {7}, {}, {4, 0}, {2, 3, 2}, {1}, {3, 1}, {5}}); }
+Model small_model() { return with_shapes({{3, 5}, {7}, {}, {4, 0}, {2, 3, 2}, {1}, {3, 1}, {5}}); }
 
 Model random_model(Dice& dice) {
   std::vector<std::vector<std::int64_t>> shapes(static_cast<std::size_t>(dice.between(1, 14)));
@@ -65,7 +66,30 @@ Model random_model(Dice& dice) {
     shape.resize(static_cast<std::size_t>(dice.between(0, 3)));
     for (auto& size : shape) size = dice.one_in(12) ? 0 : dice.between(1, 13);
   }
-  return model_of(shapes);
+  return with_shapes(shapes);
+}
+
+Model model_of(const network::NetworkSpec& spec) {
+  network::BuildOptions options;
+  options.sequence = 2;
+  Model model;
+  std::vector<std::int32_t> block_of;
+  for (const network::Parameter& p : build_network(spec, options).parameters) {
+    shard::Parameter parameter;
+    parameter.name = p.name;
+    parameter.shape = {p.shape.begin(), p.shape.end()};
+    block_of.push_back(p.unit);
+    model.parameters.push_back(parameter);
+    model.tensors.push_back({parameter.name,
+                             parameter.shape,
+                             {{StateKind::kWeight, DType::kFloat32, {}},
+                              {StateKind::kFirstMoment, DType::kFloat32, {}},
+                              {StateKind::kSecondMoment, DType::kFloat32, {}}}});
+  }
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < spec.layers; ++i) names.push_back(fmt::format("layer {}", i));
+  model.units = *shard::group_by_index(model.parameters, block_of, names);
+  return model;
 }
 
 std::vector<std::byte> bytes_of(const Model& model, std::size_t tensor, StateKind kind,
@@ -125,13 +149,13 @@ checkpoint::RunState run_state(std::int64_t step) {
 namespace {
 
 Result<void> write_rank(const Model& model, const checkpoint::SavePlan& plan, std::int32_t rank,
-                        checkpoint::Disk& disk) {
+                        const Elements& elements, checkpoint::Disk& disk) {
   auto writer = checkpoint::Writer::open(plan, rank, disk);
   if (!writer) return tl::unexpected<Error>(writer.error());
   for (const Owned& part : owned(model, plan.stage, plan.ranks, rank, true)) {
     for (const checkpoint::TensorState& state : plan.tensors[part.tensor].states) {
       auto added = writer->add(part.tensor, state.kind, part.elements,
-                               bytes_of(model, part.tensor, state.kind, part.elements));
+                               elements(part.tensor, state.kind, part.elements));
       if (!added) return added;
     }
   }
@@ -148,32 +172,23 @@ checkpoint::Disk& quick_disk() {
   return disk;
 }
 
-Result<void> save(const Model& model, const checkpoint::SavePlan& plan, checkpoint::Disk& disk) {
+Result<void> save(const Model& model, const checkpoint::SavePlan& plan,
+                  const checkpoint::RunState& run, const Elements& elements,
+                  checkpoint::Disk& disk) {
   auto done = checkpoint::prepare(plan, disk);
   for (std::int32_t rank = 0; done && rank < plan.ranks; ++rank) {
-    done = write_rank(model, plan, rank, disk);
+    done = write_rank(model, plan, rank, elements, disk);
   }
-  if (done) return checkpoint::commit(plan, run_state(plan.step), disk);
+  if (done) return checkpoint::commit(plan, run, disk);
   checkpoint::abandon(plan);
   return done;
 }
 
-std::int64_t check_rank(const Model& model, checkpoint::Reader& reader, shard::Stage stage,
-                        std::int32_t ranks, std::int32_t rank) {
-  std::int64_t needed = 0;
-  for (const Owned& part : owned(model, stage, ranks, rank, false)) {
-    const checkpoint::Tensor& tensor = model.tensors[part.tensor];
-    for (const checkpoint::TensorState& state : tensor.states) {
-      const auto expected = bytes_of(model, part.tensor, state.kind, part.elements);
-      std::vector<std::byte> got(expected.size());
-      const auto read = reader.read(tensor.name, state.kind, part.elements, got);
-      CAPTURE(piece_name(tensor, state.kind, part.elements));
-      if (!read) FAIL_CHECK(format_error(read.error()));
-      CHECK(got == expected);
-      needed += static_cast<std::int64_t>(expected.size());
-    }
-  }
-  return needed;
+Result<void> save(const Model& model, const checkpoint::SavePlan& plan, checkpoint::Disk& disk) {
+  const auto elements = [&](std::size_t tensor, StateKind kind, const shard::Range& range) {
+    return bytes_of(model, tensor, kind, range);
+  };
+  return save(model, plan, run_state(plan.step), elements, disk);
 }
 
 std::string file_text(const std::string& path) {

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "plimsoll/checkpoint/reader.hpp"
 #include "plimsoll/checkpoint/writer.hpp"
+#include "plimsoll/network/spec.hpp"
 #include "plimsoll/shard/layout.hpp"
 
 #include "tests/property/dice.hpp"
@@ -24,6 +26,9 @@ struct Model {
 // tensor among them.
 Model small_model();
 Model random_model(Dice& dice);
+
+// The parameters of a real network in fp32 with two moments; one unit per block.
+Model model_of(const network::NetworkSpec& spec);
 
 // The bytes of a range of a state: every element of every tensor and kind is another.
 std::vector<std::byte> bytes_of(const Model& model, std::size_t tensor, checkpoint::StateKind kind,
@@ -51,10 +56,12 @@ checkpoint::Disk& quick_disk();
 // Rank by rank in this process: prepare, write, commit; abandons after an Error, as the caller must.
 Result<void> save(const Model& model, const checkpoint::SavePlan& plan,
                   checkpoint::Disk& disk = quick_disk());
-
-// Reads what a rank owns and compares every byte; returns the number of bytes it needs.
-std::int64_t check_rank(const Model& model, checkpoint::Reader& reader, shard::Stage stage,
-                        std::int32_t ranks, std::int32_t rank);
+// The same with elements and a run of one's own.
+using Elements = std::function<std::vector<std::byte>(std::size_t tensor, checkpoint::StateKind,
+                                                      const shard::Range&)>;
+Result<void> save(const Model& model, const checkpoint::SavePlan& plan,
+                  const checkpoint::RunState& run, const Elements& elements,
+                  checkpoint::Disk& disk = quick_disk());
 
 // Whole files, without their names.
 std::string file_text(const std::string& path);

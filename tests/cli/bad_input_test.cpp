@@ -56,9 +56,6 @@ std::vector<Bad> bad_commands() {
       {{"plan", "gpt2", "--batch="}, "[--batch] has an empty value"},
       {{"plan", "gpt2", "--batch", "2", "--batch", "3"}, "[--batch] is given more than once"},
   };
-  for (const char* later : {"export", "checkpoint"}) {
-    cases.push_back({{later, "gpt2"}, "this command does not exist in this version"});
-  }
   return cases;
 }
 
@@ -94,16 +91,14 @@ Bad refused_value(const std::string& option, const std::string& value, const std
 
 std::vector<Bad> bad_choices() {
   return {
-      refused_value("--precision", "fp31",
-                    "\"fp31\", expected fp64, fp32, bf16, mixed, autocast. Hint"),
+      refused_value(
+          "--precision", "fp31",
+          "\"fp31\", expected fp64, fp32, bf16, fp16, mixed, autocast, zero-paper, megatron. "
+          "Hint"),
       refused_value("--precision", "FP32", "\"FP32\""),
-      refused_value("--precision", "fp16", "fp16 is not in this version"),
-      refused_value("--precision", "autocast",
-                    "precision=autocast is not known for semantics plimsoll"),
-      refused_value("--precision", "zero-paper", "zero-paper is not in this version"),
-      refused_value("--precision", "megatron", "megatron is not in this version"),
+      {{"plan", "cnn:", "--precision", "autocast"}, "autocast of a cnn is not known"},
+      {{"plan", "cnn:", "--precision", "zero-paper"}, "an image network with precision zero-paper"},
       refused_value("--optimizer", "adam", "\"adam\", expected adamw"),
-      refused_value("--optimizer", "adafactor", "adafactor is not in this version"),
       refused_value("--optimizer-impl", "torch", "\"torch\", expected plimsoll"),
       refused_value("--attention", "eager", "attention=eager is transformers' own"),
       refused_value("--attention", "efficient", "attention=efficient does not exist on cpu"),
@@ -111,7 +106,7 @@ std::vector<Bad> bad_choices() {
       {{"plan", "cnn:", "--semantics", "hf"}, "semantics=hf is not known for cnn"},
       refused_value("--backend", "tpu", "\"tpu\", expected cpu, cuda"),
       refused_value("--targets", "same", "\"same\", expected separate, shared"),
-      refused_value("--state-dtype", "fp16", "fp16 is not in this version"),
+      refused_value("--state-dtype", "fp16", "fp16 with precision fp32, expected fp32 or bf16"),
       refused_value("--loss-dtype", "int8", "\"int8\", expected"),
       refused_value("--mode", "decode", "\"decode\", expected train"),
       refused_value("--ranks", "0", "\"0\", expected a whole number from 1 to 65536"),
@@ -133,8 +128,29 @@ std::vector<Bad> bad_choices() {
       {{"devices", "t4", "l4"}, "unexpected argument \"l4\", expected one [NAME]"},
       refused_value("--context", "5", "decoding is not in this version"),
       refused_value("--kv-dtype", "fp8", "decoding is not in this version"),
-      refused_value("--master-dtype", "fp32", "\"fp32\", expected none"),
-      refused_value("--grad-dtype", "bf16", "\"bf16\", expected fp32"),
+      refused_value("--master-dtype", "fp32", "fp32 with precision fp32, expected none"),
+      refused_value("--grad-dtype", "bf16", "bf16 with precision fp32, expected fp32"),
+      refused_value("--grad-dtype", "int8", "\"int8\", expected fp64"),
+      refused_value("--master-dtype", "half", "\"half\", expected none, fp64"),
+      {{"plan", "gpt2", "--precision", "bf16", "--master-dtype", "fp64"}, "expected fp32"},
+      {{"plan", "gpt2", "--precision", "mixed", "--grad-dtype", "fp16"}, "expected bf16 or fp32"},
+      {{"plan", "gpt2", "--precision", "mixed", "--ranks", "2", "--grad-dtype", "bf16"},
+       "bf16 with precision mixed, expected fp32. Hint: sums over ranks are never rounded back"},
+      {{"plan", "gpt2", "--loss-dtype", "bf16"}, "bf16 with precision fp32, expected fp32 or fp64"},
+      {{"plan", "gpt2", "--precision", "zero-paper", "--optimizer", "sgd"},
+       "another than adamw with precision zero-paper"},
+      {{"plan", "gpt2", "--precision", "megatron", "--state-dtype", "bf16"}, "an overridden dtype"},
+      {{"plan", "gpt2", "--precision", "megatron", "--freeze", "head"}, "frozen parameters"},
+      {{"measure", "minigpt:", "--precision", "fp16"}, "fp16 is only calculated, and measure runs"},
+      {{"measure", "minigpt:", "--precision", "megatron"}, "it is formulas of P, G and O"},
+      {{"measure", "minigpt:", "--optimizer", "adafactor"}, "adafactor is only calculated"},
+      {{"measure", "minigpt:", "--optimizer", "adamw-8bit"}, "adamw-8bit is only calculated"},
+      {{"plan", "gpt2", "--optimizer", "adafactor", "--optimizer-impl", "plimsoll"},
+       "optimizer=adafactor has no implementation plimsoll, expected torch-python"},
+      {{"plan", "gpt2", "--optimizer", "adamw", "--optimizer-impl", "bitsandbytes"},
+       "optimizer=adamw has no implementation bitsandbytes"},
+      {{"plan", "gpt2", "--optimizer", "adamw-8bit", "--state-dtype", "bf16"}, "[--state-dtype]"},
+      {{"plan", "gpt2", "--optimizer", "adafactor", "--ranks", "2"}, "[--optimizer-impl]"},
       {{"plan", "gpt2", "--backend", "cuda", "--attention", "flash"}, "does not exist on cuda"},
       {{"plan", "gpt2", "--optimizer", "lion", "--optimizer-impl", "torch-cpp"}, "lion has no"},
       {{"plan", "cnn:", "--seq", "8"}, "reads no tokens"},
@@ -262,6 +278,58 @@ std::vector<BadFile> bad_configs() {
 TEST_CASE("commands and options that are wrong") { check_refused(bad_commands()); }
 
 TEST_CASE("numbers that are wrong") { check_refused(bad_numbers()); }
+
+// What learns, and the loss in chunks.
+std::vector<Bad> bad_adaptations() {
+  const std::string gpt = "minigpt:d=128,L=4,V=1000,s=64,heads=4";
+  std::vector<Bad> cases;
+  const auto add = [&](const char* option, const char* value, const char* says) {
+    cases.push_back({{"plan", gpt, option, value}, says});
+  };
+  add("--lora", "rank=0", "[--lora] \"0\", expected a whole number from 1");
+  add("--lora", "rank=-8", "[--lora] \"-8\"");
+  add("--lora", "rank=99999999999999999999", "[--lora] \"99999999999999999999\"");
+  add("--lora", "rank=129", "rank=129, expected 1 to the width 128");
+  add("--lora", "rank=8,rank=8", "rank is given more than once");
+  add("--lora", "rank=8,targets=qkv,qkv", "target qkv is given more than once");
+  add("--lora", "rank=8,targets=", "target \"\", expected qkv, o, up, down, all");
+  add("--lora", "rank=8,targets=q", "targets=q is not a matrix of");
+  add("--lora", "rank=8,targets=dwn", "nearest name: down");
+  add("--lora", "rank=8,alpha=nan", "[--lora] \"nan\"");
+  add("--lora", "rank=8,alpha=0", "[--lora] \"0\"");
+  add("--lora", "targets=qkv", "has no rank, expected rank=R");
+  add("--lora", "8", "[--lora] \"8\", expected rank=R, alpha=A, targets=NAMES");
+  add("--lora", "rank=8,dropout=0.1", "[--lora] \"dropout\", expected rank, alpha, targets");
+  add("--freeze", "embedings", "nearest name: embeddings");
+  add("--freeze", "layers:0-9", "[--freeze] \"9\", expected a whole number from 0 to 3");
+  add("--freeze", "layers:3-1", "[--freeze] \"1\"");
+  add("--freeze", "layers:-1", "[--freeze] \"\"");
+  add("--freeze", "layers:", "[--freeze] \"\"");
+  add("--freeze", "head,head", "\"head\" is given more than once");
+  add("--freeze", ",", "[--freeze] \"\"");
+  add("--freeze", "*.nothing", "'*.nothing' matches no parameter of the model");
+  add("--freeze", "*", "every parameter is frozen, expected some that learn");
+  for (const char* count : {"0", "-1", "1e2", "65537", "99999999999999999999", "x"}) {
+    add("--loss-chunks", count, "[--loss-chunks] \"");
+  }
+  add("--loss-chunks", "65", "loss-chunks=65, expected 1 to 64");
+  cases.push_back({{"plan", gpt, "--loss-chunks", "4", "--hold-logits"}, "no logits to hold"});
+  cases.push_back({{"plan", "llama-3-8b", "--loss-chunks", "4", "--semantics", "hf"},
+                   "loss-chunks=4 with semantics hf"});
+  cases.push_back({{"plan", "llama-3-8b", "--loss-chunks", "4", "--ranks", "2", "--zero", "3",
+                    "--reshard-root"},
+                   "expected no --reshard-root"});
+  cases.push_back({{"plan", "cnn:channels=4", "--loss-chunks", "2"}, "of a cnn, expected 1"});
+  cases.push_back({{"plan", "cnn:channels=4", "--lora", "rank=2"}, "[--lora]"});
+  cases.push_back({{"plan", "cnn:channels=4", "--freeze", "layers"}, "the model has no layers"});
+  cases.push_back({{"math", gpt, "--lora", "rank=2"}, "is not known to math"});
+  cases.push_back({{"params", gpt, "--freeze", "layers:9"}, "[--freeze] \"9\""});
+  return cases;
+}
+
+TEST_CASE("adapters, frozen parts and chunks that do not exist") {
+  check_refused(bad_adaptations());
+}
 
 TEST_CASE("choices that are wrong or not in this version") { check_refused(bad_choices()); }
 

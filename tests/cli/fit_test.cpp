@@ -56,7 +56,7 @@ std::vector<Arguments> too_large() {
            "--batch", "4"},
           {"gpt2", "--device", "t4", "--batch", "64", "--precision", "fp32"},
           {kMiniGpt, "--device", "100MiB", "--reserve", "0", "--batch", "64"},
-          {"cnn:", "--device", "3MB", "--reserve", "1MB", "--batch", "64"}};
+          {"cnn:", "--device", "60MB", "--reserve", "1MB", "--batch", "64"}};
 }
 
 Arguments call_of(const std::string& command, const Arguments& job) {

@@ -53,6 +53,16 @@ std::vector<Arguments> jobs() {
           {"llama-3-8b", "--ranks", "8", "--zero", "3", "--precision", "mixed"},
           {kMiniGpt, "--ranks", "3", "--zero", "1", "--accumulate", "2", "--no-sync"},
           {kMiniGpt, "--ranks", "4", "--snapshot"},
+          {kMiniGpt, "--lora", "rank=8,targets=qkv,down,alpha=16", "--freeze", "layers:0-1"},
+          {"llama-3-8b", "--lora", "rank=8", "--ranks", "2", "--zero", "3", "--seq", "128"},
+          {kMiniGpt, "--precision", "autocast", "--batch", "2"},
+          {kMiniGpt, "--precision", "fp16"},
+          {kMiniGpt, "--precision", "zero-paper", "--ranks", "4", "--zero", "2"},
+          {kMiniGpt, "--precision", "megatron", "--ranks", "4", "--zero", "1"},
+          {kMiniGpt, "--precision", "bf16", "--master-dtype", "fp32", "--grad-dtype", "fp32"},
+          {kMiniGpt, "--optimizer", "adafactor"},
+          {kMiniGpt, "--optimizer", "adamw-8bit", "--precision", "bf16"},
+          {kMiniGpt, "--loss-chunks", "7", "--batch", "4", "--precision", "mixed"},
           {"cnn:norm=batch,bias=off,pool=last", "--batch", "4"}};
 }
 
@@ -125,6 +135,32 @@ TEST_CASE("text and JSON of a plan have the same figures") {
     check_shown(text, plan["closed_form"]["posts"]);
     const bool first = job.back() == "--first-step";
     check_shown(text, step_figures(plan["timeline"][first ? "first" : "steady"]));
+  }
+}
+
+TEST_CASE("a plan says by how much the same job in hf differs, or why nobody knows") {
+  const Arguments job = {"llama-3.2-1b", "--seq", "256", "--batch", "2", "--device", "h100-80g"};
+  const json own = output_of(with({"plan"}, job));
+  const json hf = output_of(with({"plan", "--semantics", "hf"}, job));
+  const json& compared = own["semantics_hf"];
+  const auto value = [&](const char* name) { return compared[name]["value"].get<std::int64_t>(); };
+  CHECK(value("peak") == hf["timeline"]["steady"]["peak"]["bytes"]);
+  CHECK(value("A") == hf["posts"]["A"]);
+  CHECK(value("flops") == hf["flops"]["forward"]["full"].get<std::int64_t>() +
+                              hf["flops"]["backward"]["full"].get<std::int64_t>());
+  CHECK(value("A") - own["posts"]["A"].get<std::int64_t>() == compared["A"]["difference"]);
+  CHECK(compared["A"]["difference"] > 0);
+  CHECK(compared["reason"].is_null());
+  const std::string text = test::call(with({"plan"}, job)).out;
+  for (const char* name : {"peak", "A", "flops"}) {
+    CHECK(shows(text, value(name)));
+    const std::int64_t difference = compared[name]["difference"];
+    if (difference > 0) CHECK(text.find(grouped(difference) + " more") != std::string::npos);
+  }
+  for (const json& unknown : {hf["semantics_hf"], output_of({"plan", "cnn:"})["semantics_hf"],
+                              output_of({"plan", kMiniGpt})["semantics_hf"]}) {
+    CHECK(unknown["reason"].is_string());
+    for (const char* name : {"peak", "A", "flops"}) CHECK(unknown[name].is_null());
   }
 }
 

@@ -46,7 +46,8 @@ std::set<std::string> job_options_and(std::set<std::string> more) {
                "--dropout",    "--hold-logits",  "--targets",        "--semantics", "--backend",
                "--threads",    "--mode",         "--ranks",          "--zero",      "--device",
                "--reserve",    "--master-dtype", "--grad-dtype",     "--context",   "--kv-dtype",
-               "--prefetch",   "--reshard-root", "--no-sync",        "--snapshot"});
+               "--prefetch",   "--reshard-root", "--no-sync",        "--snapshot",  "--lora",
+               "--freeze",     "--loss-chunks"});
   return more;
 }
 
@@ -66,11 +67,12 @@ TEST_CASE("the options of every command are frozen") {
         job_options_and({"--fit-batch", "--families", "--sweep", "--bisect", "--steps", "--json"}));
   CHECK(options_in(call({"report", "--help"}).out) ==
         job_options_and({"--out", "--trace", "--measured", "--first-step", "--json"}));
-  CHECK(
-      options_in(call({"train", "--help"}).out) ==
-      job_options_and({"--data", "--token-bytes", "--steps", "--lr", "--out", "--schedule",
-                       "--warm-up", "--clip", "--seed", "--held-out", "--eval-every", "--force"}));
-  CHECK(options_in(call({"params", "--help"}).out) == std::set<std::string>{"--against", "--json"});
+  CHECK(options_in(call({"train", "--help"}).out) ==
+        job_options_and({"--data", "--token-bytes", "--steps", "--lr", "--out", "--schedule",
+                         "--warm-up", "--clip", "--seed", "--held-out", "--eval-every", "--nan",
+                         "--every", "--keep", "--resume", "--restart", "--force"}));
+  CHECK(options_in(call({"params", "--help"}).out) ==
+        std::set<std::string>{"--against", "--lora", "--freeze", "--json"});
   CHECK(options_in(call({"models", "--help"}).out) == std::set<std::string>{"--json"});
   CHECK(options_in(call({"math", "--help"}).out) ==
         job_options_and({"--dtype", "--tokens-per-second", "--json"}));

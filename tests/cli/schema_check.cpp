@@ -53,6 +53,9 @@ class Checker {
     if (keyword == "minimum") {
       return expect(!value.is_number() || value >= rule, path, "is below " + rule.dump());
     }
+    if (keyword == "maximum") {
+      return expect(!value.is_number() || value <= rule, path, "is above " + rule.dump());
+    }
     if (keyword == "required") return check_required(rule, value, path);
     if (keyword == "properties") return check_properties(rule, value, path);
     if (keyword == "additionalProperties") return check_others(rule, schema, value, path);

@@ -1,7 +1,4 @@
 // The tables of docs/zero.md are what the program prints and the formulas give.
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -12,6 +9,7 @@
 #include "plimsoll/plan/model_states.hpp"
 #include "plimsoll/plan/traffic.hpp"
 
+#include "tests/checked_table.hpp"
 #include "tests/cli/call.hpp"
 
 namespace plimsoll {
@@ -94,30 +92,10 @@ std::string paper_table() {
          paper_row("megatron", "7 B, `megatron`: 2 + 4 + 12", 7e9, 8);
 }
 
-// The document with the table behind a marker replaced.
-std::string with_table(const std::string& document, const std::string& name,
-                       const std::string& table) {
-  const std::string marker = "<!-- table: " + name + " -->\n";
-  const std::size_t begin = document.find(marker);
-  REQUIRE(begin != std::string::npos);
-  const std::size_t start = begin + marker.size();
-  std::size_t end = start;
-  while (end < document.size() && document[end] == '|') end = document.find('\n', end) + 1;
-  return document.substr(0, start) + table + document.substr(end);
-}
-
 }  // namespace
 
 TEST_CASE("docs/zero.md: both tables of traffic and the figures on paper are the program's") {
-  std::ifstream file(kDocument);
-  const std::string document((std::istreambuf_iterator<char>(file)), {});
-  std::string now = with_table(document, "traffic", traffic_table());
-  now = with_table(now, "paper", paper_table());
-  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(kDocument) << now;
-    return;
-  }
-  CHECK(now == document);
+  test::check_tables(kDocument, {{"traffic", traffic_table()}, {"paper", paper_table()}});
 }
 
 }  // namespace plimsoll

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tests/property/adaptation_text.hpp"
+
 namespace plimsoll::tests {
 namespace {
 
@@ -41,6 +43,26 @@ network::NetworkSpec random_spec(Chooser& choose) {
   return spec;
 }
 
+void adapt(Chooser& choose, plan::Job& job, const network::NetworkSpec& spec) {
+  using network::FreezeKind;
+  if (choose.chance(20)) {
+    job.lora.emplace();
+    job.lora->rank = choose.of<std::int64_t>({1, 2});
+    job.lora->scale = 2;
+    for (network::Matrix matrix : network::matrices_of(spec)) {
+      if (choose.chance(60)) job.lora->targets.push_back(matrix);
+    }
+  }
+  if (!choose.chance(20)) return;
+  const std::int64_t last = spec.layers - 1;
+  job.freeze.push_back(
+      choose.of<network::FreezeRule>({{FreezeKind::kEmbeddings, 0, 0, "embeddings"},
+                                      {FreezeKind::kLayers, 0, last, "layers"},
+                                      {FreezeKind::kLayers, last, last, "layers"},
+                                      {FreezeKind::kHead, 0, 0, "head"},
+                                      {FreezeKind::kName, 0, 0, "*.bias"}}));
+}
+
 }  // namespace
 
 plan::Job random_choices(Chooser& choose, const network::NetworkSpec& spec) {
@@ -48,8 +70,12 @@ plan::Job random_choices(Chooser& choose, const network::NetworkSpec& spec) {
   job.batch = choose.of<std::int64_t>({1, 1, 2, 3, 5});
   job.sequence = spec.positions;
   job.accumulate = choose.of({1, 1, 2, 3});
-  job.precision = choose.of({plan::Precision::kFp32, plan::Precision::kBf16,
-                             plan::Precision::kMixed, plan::Precision::kFp64});
+  job.precision =
+      choose.of({plan::Precision::kFp32, plan::Precision::kBf16, plan::Precision::kMixed,
+                 plan::Precision::kFp64, plan::Precision::kAutocast});
+  if (choose.chance(10)) job.grad_dtype = network::DType::kFloat32;
+  if (choose.chance(10)) job.master = plan::MasterChoice{network::DType::kFloat32};
+  if (choose.chance(10)) job.master = plan::MasterChoice{};
   job.optimizer =
       choose.of({plan::Optimizer::kAdamW, plan::Optimizer::kAdamW, plan::Optimizer::kSgd,
                  plan::Optimizer::kSgdMomentum, plan::Optimizer::kLion});
@@ -68,6 +94,8 @@ plan::Job random_choices(Chooser& choose, const network::NetworkSpec& spec) {
   }
   if (choose.chance(20)) job.loss_dtype = network::DType::kFloat32;
   if (choose.chance(10)) job.state_dtype = network::DType::kBFloat16;
+  adapt(choose, job, spec);
+  if (choose.chance(15)) job.loss_chunks = choose.of({2, 3, 5});
   return job;
 }
 
@@ -84,13 +112,13 @@ RandomJob random_job(std::uint64_t seed) {
 std::string describe(const RandomJob& r) {
   return fmt::format(
       "{} L={} D={} N={} K={} H={} F={} V={} T={} B={} accumulate={} {} {} {} attention={} "
-      "checkpoint={} dropout={} semantics={} hold={} shared={}",
+      "checkpoint={} dropout={} semantics={} hold={} shared={}{}",
       network::name(r.spec.family), r.spec.layers, r.spec.width, r.spec.heads, r.spec.kv_heads,
       r.spec.head_dim, r.spec.feed_forward, r.spec.vocabulary, r.job.sequence, r.job.batch,
       r.job.accumulate, plan::name(r.job.precision), plan::name(r.job.optimizer),
       plan::name(r.job.optimizer_impl), network::name(r.job.kernel()),
       network::name(r.job.checkpoint), r.job.dropout, network::name(r.job.semantics),
-      r.job.hold_logits, r.job.shared_targets);
+      r.job.hold_logits, r.job.shared_targets, test::adaptation_text(r.job));
 }
 
 }  // namespace plimsoll::tests

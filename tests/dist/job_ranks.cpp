@@ -33,10 +33,12 @@ Sharded sharded_job(std::uint64_t seed, int ranks) {
   job.prefetch = choose.of({0, 1, 2});
   job.reshard_root = choose.chance(33);
   job.reduce_each = choose.chance(67);
-  result.text = fmt::format("seed {}, ranks {}, stage {}, prefetch {}{}{}: {}", seed, ranks,
+  job.snapshot = choose.chance(25);
+  result.text = fmt::format("seed {}, ranks {}, stage {}, prefetch {}{}{}{}: {}", seed, ranks,
                             static_cast<int>(job.stage), job.prefetch,
                             job.reshard_root ? ", root resharded" : "",
-                            job.reduce_each ? "" : ", reduced once", describe(result.random));
+                            job.reduce_each ? "" : ", reduced once",
+                            job.snapshot ? ", a snapshot" : "", describe(result.random));
   return result;
 }
 

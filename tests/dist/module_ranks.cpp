@@ -1,15 +1,17 @@
 // Ranks that shard a user's module and compare with one process, bit for bit (oracle 1).
-//   module_ranks R     exit 0 when everything agrees
+//   module_ranks R [all]     exit 0 when everything agrees; `all`: every combination, not every pair
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include "plimsoll/engine/run/checkpoint.hpp"
 #include "plimsoll/zero.hpp"
 
-#include "tests/dist/sharded_model.hpp"
+#include "tests/dist/module_cases.hpp"
 
 namespace {
 
@@ -17,55 +19,26 @@ using plimsoll::Communicator;
 using plimsoll::OptimizerSettings;
 using plimsoll::ShardedModule;
 using plimsoll::ShardOptimizer;
-using plimsoll::Stage;
-using plimsoll::WrappedUnit;
+using plimsoll::tests::Batch;
+using plimsoll::tests::batch_of;
 using plimsoll::tests::TinyModel;
-using plimsoll::tests::TinyShape;
 namespace zero = plimsoll::engine::zero;
 
-struct Case {
-  Stage stage = Stage::kParameters;
-  at::ScalarType type = at::kFloat;
-  bool mixed = false;  // bf16 computation over fp32 masters
-  double dropout = 0;
-  int micro_batches = 1;
-  bool reduce_each = true;
-  double clip = 0;
-  int prefetch = 1;
-  bool reshard_root = false;
-};
-
-std::string text_of(const Case& c) {
-  return fmt::format("stage {}, {}{}, dropout {}, micro-batches {}{}, clip {}, prefetch {}{}",
-                     static_cast<int>(c.stage), c10::toString(c.type), c.mixed ? " mixed" : "",
-                     c.dropout, c.micro_batches, c.reduce_each ? "" : " reduced once", c.clip,
-                     c.prefetch, c.reshard_root ? ", root resharded" : "");
-}
+using Case = plimsoll::tests::ModuleCase;
 
 constexpr int kSteps = 5;
-constexpr std::int64_t kRows = 2;
 
 TinyModel make_model(const Case& c) {
   at::manual_seed(11);
-  TinyShape shape;
-  shape.dropout = c.dropout;
-  TinyModel model(shape);
+  TinyModel model(c.shape);
   model->to(c.type);
+  for (TinyModel::Impl::Call& call : model->calls) {
+    if (!c.checkpoint) break;
+    call = [inner = call](const at::Tensor& x) {
+      return plimsoll::engine::checkpoint(inner, x, /*keep_random_state=*/true);
+    };
+  }
   return model;
-}
-
-struct Batch {
-  at::Tensor ids, targets;
-};
-
-Batch batch_of(const TinyShape& shape, int step, int micro_batch, int rank) {
-  auto generator = at::make_generator<at::CPUGeneratorImpl>(
-      static_cast<std::uint64_t>(1 + step + 100 * micro_batch + 10000 * rank));
-  const auto draw = [&] {
-    return at::randint(shape.vocabulary, {kRows, shape.sequence}, generator, at::kLong);
-  };
-  const at::Tensor ids = draw();
-  return {ids, draw()};
 }
 
 void seed_rank(int step, int micro_batch, int rank) {
@@ -96,22 +69,23 @@ Outcome sharded(const Case& c, Communicator& world) {
   settings.reduce_each = c.reduce_each;
   settings.reshard_root = c.reshard_root;
   settings.moment = c.type;
+  settings.moments = plimsoll::plan::moments(c.optimizer);
   if (c.mixed) {
     settings.compute = at::kBFloat16;
     settings.master = at::kFloat;
   }
   ShardedModule module = plimsoll::fully_shard(model, world, settings);
   for (std::size_t i = 0; i < model->blocks.size(); ++i) {
-    model->calls[i] = module.wrap(model->blocks[i]);
+    model->calls[i] = module.wrap(model->blocks[i].ptr(), model->calls[i]);
   }
   module.initialise();
-  ShardOptimizer optimizer(module.sharder(), plimsoll::Optimizer::kAdamW, OptimizerSettings{});
+  ShardOptimizer optimizer(module.sharder(), c.optimizer, OptimizerSettings{});
   Outcome outcome;
   for (int step = 0; step < kSteps; ++step) {
     double losses = 0;
     for (int m = 0; m < c.micro_batches; ++m) {
       seed_rank(step, m, world.rank());
-      const Batch batch = batch_of(TinyShape{}, step, m, world.rank());
+      const Batch batch = batch_of(c.shape, step, m, world.rank());
       at::Tensor loss = module.run([&] { return model->loss(batch.ids, batch.targets); },
                                    m + 1 == c.micro_batches);
       loss.backward();
@@ -143,8 +117,9 @@ class Oracle {
     for (const at::Tensor& p : model_->parameters()) {
       const at::Tensor master = p.detach().clone();
       masters_.push_back(master);
-      first_.push_back(at::zeros_like(master));
-      second_.push_back(at::zeros_like(master));
+      const int moments = plimsoll::plan::moments(c.optimizer);
+      first_.push_back(moments > 0 ? at::zeros_like(master) : at::Tensor());
+      second_.push_back(moments > 1 ? at::zeros_like(master) : at::Tensor());
     }
     if (c.mixed) model_->to(at::kBFloat16);
   }
@@ -178,7 +153,7 @@ class Oracle {
  private:
   std::vector<at::Tensor> gradients(int step, int m, int rank, double& loss_sum) {
     seed_rank(step, m, rank);
-    const Batch batch = batch_of(TinyShape{}, step, m, rank);
+    const Batch batch = batch_of(case_.shape, step, m, rank);
     at::Tensor loss = model_->loss(batch.ids, batch.targets);
     loss.backward();
     loss_sum += loss.item<double>();
@@ -235,7 +210,18 @@ class Oracle {
       const at::Tensor copy = case_.mixed ? p : at::Tensor();
       const plimsoll::engine::OptimizerRange range{case_.mixed ? masters_[i] : p, gradient,
                                                    first_[i], second_[i], copy};
-      plimsoll::engine::adamw_step(range, OptimizerSettings{}, step, scale);
+      step_one(range, step, scale);
+    }
+  }
+
+  void step_one(const plimsoll::engine::OptimizerRange& range, int step, double scale) const {
+    switch (case_.optimizer) {
+      case plimsoll::Optimizer::kAdamW:
+        return plimsoll::engine::adamw_step(range, {}, step, scale);
+      case plimsoll::Optimizer::kLion:
+        return plimsoll::engine::lion_step(range, {}, scale);
+      default:
+        return plimsoll::engine::sgd_step(range, {}, scale);
     }
   }
 
@@ -270,37 +256,12 @@ void compare(const Case& c, const Outcome& run, const Outcome& oracle) {
   }
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> result;
-  for (int stage = 0; stage <= 3; ++stage) {
-    for (int kind = 0; kind < 3; ++kind) {
-      Case c;
-      c.stage = static_cast<Stage>(stage);
-      c.type = kind == 1 ? at::kDouble : at::kFloat;
-      c.mixed = kind == 2;
-      result.push_back(c);
-      c.dropout = 0.1;
-      c.clip = 0.05;
-      result.push_back(c);
-      c.micro_batches = 3;
-      result.push_back(c);
-      c.reduce_each = false;
-      result.push_back(c);
-    }
-  }
-  for (int prefetch : {0, 2}) {
-    Case c;
-    c.prefetch = prefetch;
-    c.reshard_root = prefetch == 0;
-    result.push_back(c);
-  }
-  return result;
-}
-
-int check_all(Communicator& world) {
+int check_all(Communicator& world, bool all) {
   at::set_num_threads(1);
+  constexpr std::size_t kPairwise = 30;  // for each of four numbers of ranks
   int count = 0;
-  for (const Case& c : cases()) {
+  for (const Case& c : all ? plimsoll::tests::all_cases()
+                           : plimsoll::tests::pairwise_cases(world.size(), kPairwise)) {
     const Outcome run = sharded(c, world);
     if (world.rank() == 0) compare(c, run, Oracle(c, world.size()).run());
     world.barrier().wait();
@@ -314,5 +275,7 @@ int check_all(Communicator& world) {
 
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
-  return plimsoll::launch(argc, argv, ranks, check_all);
+  const bool all = argc > 2 && std::string_view(argv[2]) == "all";
+  return plimsoll::launch(argc, argv, ranks,
+                          [&](Communicator& world) { return check_all(world, all); });
 }

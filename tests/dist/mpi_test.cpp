@@ -47,6 +47,12 @@ TEST_CASE("mpi: typed errors for a stall and a mismatch, and an end for everythi
   }
 }
 
+TEST_CASE("mpi: refuses torchrun's ranks") {
+  const Outcome torchrun = run_ranks({"mpi", "conformance"}, {"RANK=0", "WORLD_SIZE=2"});
+  CHECK(torchrun.code == 2);
+  CHECK(torchrun.err.find("Hint: start the program with mpirun -n R") != std::string::npos);
+}
+
 TEST_CASE("mpi: a build without it says so" * doctest::skip(comm::mpi_is_available())) {
   const Outcome outcome = run_ranks({"mpi", "conformance"});
   CHECK(outcome.code == 3);

@@ -79,4 +79,20 @@ class TinyModelImpl : public torch::nn::Module {
 };
 TORCH_MODULE(TinyModel);
 
+// The rows of one rank in one micro-batch of one step.
+struct Batch {
+  at::Tensor ids, targets;
+};
+
+inline Batch batch_of(const TinyShape& shape, int step, int micro_batch, int rank) {
+  constexpr std::int64_t kRows = 2;
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(
+      static_cast<std::uint64_t>(1 + step + 100 * micro_batch + 10000 * rank));
+  const auto draw = [&] {
+    return at::randint(shape.vocabulary, {kRows, shape.sequence}, generator, at::kLong);
+  };
+  const at::Tensor ids = draw();
+  return {ids, draw()};
+}
+
 }  // namespace plimsoll::tests

@@ -1,13 +1,11 @@
 // The backend `shm`: ranks are processes of comm_ranks (ranks_main.cpp).
 #include <csignal>
-#include <fstream>
 #include <sstream>
 #include <string>
-#include <thread>
-#include <unistd.h>
 
 #include <doctest/doctest.h>
 
+#include "tests/dist/processes.hpp"
 #include "tests/dist/run_ranks.hpp"
 
 namespace plimsoll::test {
@@ -21,13 +19,6 @@ void check_first_cause(const Outcome& outcome, const std::string& cause) {
   CHECK(outcome.code != 0);
   CHECK(lines_with(outcome.err, "[comm]") == 1);
   CHECK(outcome.err.find(cause) != std::string::npos);
-}
-
-bool is_gone(int pid) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  if (!std::getline(status, text)) return true;
-  return text.substr(text.rfind(')') + 2, 1) == "Z";  // dead, but nobody has asked yet
 }
 
 std::vector<int> pids_in(const std::string& text) {
@@ -132,12 +123,7 @@ TEST_CASE("shm: ranks die with their launcher") {
   CHECK(outcome.code == 137);
   const std::vector<int> pids = pids_in(outcome.out);
   REQUIRE(pids.size() == 3);
-  for (const int pid : pids) {
-    for (int i = 0; i < 500 && !is_gone(pid); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    CHECK(is_gone(pid));
-  }
+  for (const int pid : pids) CHECK(is_gone_soon(pid));
 }
 
 TEST_CASE("shm: a rank's exit code is the launcher's") {

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/engine/zero/network_shards.hpp"
 #include "plimsoll/network/families/families.hpp"
 
 namespace plimsoll::tests {
@@ -88,16 +89,23 @@ network::NetworkSpec spec_of(const json& c) {
   return spec;
 }
 
-plan::Job job_of(const json& c) {
+plan::Job job_of(const json& c, const Sharing& sharing) {
   plan::Job job;
   job.batch = c["global_batch"];
+  if (sharing.world != nullptr) {
+    job.ranks = sharing.world->size();
+    job.batch /= job.ranks;
+    job.stage = sharing.stage;
+    job.prefetch = sharing.prefetch;
+  }
   job.sequence = c["seq"];
   job.precision = c["dtype"] == "fp64" ? plan::Precision::kFp64 : plan::Precision::kFp32;
   return job;
 }
 
-engine::RunnerOptions options_of(const json& c) {
+engine::RunnerOptions options_of(const json& c, const Sharing& sharing) {
   engine::RunnerOptions options;
+  options.world = sharing.world;
   options.optimizer.learning_rate = c["lr"];
   options.optimizer.beta1 = c["betas"][0];
   options.optimizer.beta2 = c["betas"][1];
@@ -109,20 +117,46 @@ engine::RunnerOptions options_of(const json& c) {
 }  // namespace
 
 struct ClosedFormRun::State {
-  explicit State(const json& config)
-      : job(job_of(config)),
+  State(const json& config, const Sharing& sharing)
+      : world(sharing.world),
+        job(job_of(config, sharing)),
         network(network::build_network(spec_of(config), job.build_options())),
-        runner(network, job, options_of(config)),
+        runner(network, job, options_of(config, sharing)),
         vocabulary(config["vocab"].get<std::uint64_t>()) {
     const at::NoGradGuard no_grad;
-    for (const network::Parameter& p : network.parameters) {
-      const std::string name = reference_name(p.name);
+    for (std::size_t p = 0; p < network.parameters.size(); ++p) {
+      const network::Parameter& parameter = network.parameters[p];
+      const std::string name = reference_name(parameter.name);
       const bool norm =
           (name.find("ln") != std::string::npos || name.find("norm") != std::string::npos) &&
           name.ends_with("weight");
-      at::Tensor t = runner.parameter(p.name);
-      t.copy_(closed_form_weights(name, t.sizes(), norm));
+      at::Tensor t = runner.parameter(parameter.name);
+      const at::Tensor values = closed_form_weights(name, t.sizes(), norm);
+      if (job.stage == shard::Stage::kParameters) {
+        fill_owned(p, values.view({-1}));
+      } else {
+        t.copy_(values);
+      }
     }
+  }
+
+  // At stage 3 there is no whole parameter to fill.
+  void fill_owned(std::size_t parameter, const at::Tensor& values) {
+    engine::zero::Sharder& sharder = runner.shards()->sharder();
+    const auto unit = static_cast<shard::UnitIndex>(sharder.units().unit_of[parameter]);
+    for (const engine::zero::OwnedPiece& piece : sharder.owned(unit)) {
+      if (piece.parameter != parameter) continue;
+      const shard::Range& range = piece.in_parameter;
+      at::Tensor weights = piece.weights;
+      weights.copy_(values.narrow(0, range.begin, range.size()));
+    }
+  }
+
+  std::size_t find(const std::string& name) const {
+    for (std::size_t p = 0; p < network.parameters.size(); ++p) {
+      if (reference_name(network.parameters[p].name) == name) return p;
+    }
+    throw std::out_of_range("no parameter " + name);
   }
 
   // Row g of step t starts at stream position (t G + g) (T + 1); targets are one column on.
@@ -130,8 +164,11 @@ struct ClosedFormRun::State {
     const at::Tensor ids = runner.input(network::InputKind::kTokens);
     const at::Tensor targets = runner.input(network::InputKind::kTargets);
     const std::int64_t columns = ids.size(1);
+    const std::int64_t ranks = job.ranks;
+    const std::int64_t rank = world == nullptr ? 0 : world->rank();
     for (std::int64_t row = 0; row < ids.size(0); ++row) {
-      const std::int64_t start = (steps * ids.size(0) + row) * (columns + 1);
+      const std::int64_t together = (steps * ranks + rank) * ids.size(0) + row;
+      const std::int64_t start = together * (columns + 1);
       for (std::int64_t c = 0; c < columns; ++c) {
         const auto position = static_cast<std::uint64_t>(start + c);
         ids.data_ptr<std::int64_t>()[row * columns + c] = token(position, vocabulary);
@@ -141,6 +178,7 @@ struct ClosedFormRun::State {
     ++steps;
   }
 
+  comm::Communicator* const world;
   const plan::Job job;
   const network::Network network;
   engine::Runner runner;
@@ -148,20 +186,44 @@ struct ClosedFormRun::State {
   std::int64_t steps = 0;
 };
 
-ClosedFormRun::ClosedFormRun(const json& config) : state_(std::make_unique<State>(config)) {}
+ClosedFormRun::ClosedFormRun(const json& config, const Sharing& sharing)
+    : state_(std::make_unique<State>(config, sharing)) {}
 ClosedFormRun::~ClosedFormRun() = default;
 
 double ClosedFormRun::step() {
   return state_->runner.step([this](int) { state_->fill(); });
 }
 
-double ClosedFormRun::gradient_norm() const { return state_->runner.gradient_norm(); }
+double ClosedFormRun::gradient_norm() const {
+  if (state_->world == nullptr) return state_->runner.gradient_norm();
+  return std::sqrt(state_->runner.shards()->sharder().squared_norm_of_sums()) / state_->job.ranks;
+}
 
 at::Tensor ClosedFormRun::parameter(const std::string& name) const {
-  for (const network::Parameter& p : state_->network.parameters) {
-    if (reference_name(p.name) == name) return state_->runner.parameter(p.name).detach();
+  const std::string& own = state_->network.parameters[state_->find(name)].name;
+  const at::Tensor value = state_->runner.parameter(own).detach();
+  if (state_->world == nullptr) return value;
+  engine::zero::Sharder& sharder = state_->runner.shards()->sharder();
+  sharder.gather_everything();
+  at::Tensor copy = value.clone();
+  sharder.release_everything();
+  return copy;
+}
+
+at::Tensor ClosedFormRun::gradient(const std::string& name) const {
+  const std::size_t p = state_->find(name);
+  if (state_->world == nullptr) {
+    return state_->runner.parameter(state_->network.parameters[p].name).grad();
   }
-  throw std::out_of_range("no parameter " + name);
+  return state_->runner.shards()->sharder().gathered_sum(p).div(state_->job.ranks);
+}
+
+std::vector<std::string> ClosedFormRun::parameter_names() const {
+  std::vector<std::string> names;
+  for (const network::Parameter& p : state_->network.parameters) {
+    names.push_back(reference_name(p.name));
+  }
+  return names;
 }
 
 const network::Network& ClosedFormRun::network() const { return state_->network; }

@@ -4,27 +4,39 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "plimsoll/comm/communicator.hpp"
 #include "plimsoll/engine/run/runner.hpp"
 #include "plimsoll/network/network.hpp"
 #include "plimsoll/plan/job.hpp"
 
 namespace plimsoll::tests {
 
+// How a run is shared among ranks: rank r has the r-th part of the rows of each step.
+struct Sharing {
+  comm::Communicator* world = nullptr;
+  shard::Stage stage = shard::Stage::kParameters;
+  int prefetch = 1;
+};
+
 class ClosedFormRun {
  public:
-  // `config` is a case's "config" of truth/reference_losses.json.
-  explicit ClosedFormRun(const nlohmann::json& config);
+  // `config` is a case's "config" of truth/reference_losses.json. `sharing`: one rank of several.
+  explicit ClosedFormRun(const nlohmann::json& config, const Sharing& sharing = {});
   ~ClosedFormRun();
 
-  // One step on the next tokens; the mean loss.
+  // One step on the next tokens; the mean loss over this rank's rows.
   double step();
-  // Of the step that was just made.
+  // Of the step that was just made, over all rows.
   double gradient_norm() const;
-  // By the recorded runs' names ("blocks.0.attn.wq.weight").
+  // By the recorded runs' names ("blocks.0.attn.wq.weight"). Collective in a shared run.
   at::Tensor parameter(const std::string& reference_name) const;
+  // The mean gradient over all rows of the step that was just made. Collective in a shared run.
+  at::Tensor gradient(const std::string& reference_name) const;
+  std::vector<std::string> parameter_names() const;
   const network::Network& network() const;
 
  private:

@@ -27,7 +27,9 @@ std::vector<std::int64_t> taken(const RowOrder& order, std::int64_t steps) {
   for (std::int64_t s = 0; s < steps; ++s) {
     for (std::int64_t m = 0; m < order.accumulate; ++m) {
       for (std::int64_t r = 0; r < order.ranks; ++r) {
-        for (std::int64_t b = 0; b < order.batch; ++b) rows.push_back(order.row(s, m, r, b));
+        for (std::int64_t b = 0; b < order.batch; ++b) {
+          rows.push_back(order.row(s * order.rows_per_step(), m, r, b));
+        }
       }
     }
   }
@@ -70,6 +72,18 @@ TEST_CASE("the rows of a step do not depend on how many ranks share them") {
   const auto one = taken(RowOrder{1000, 3, 1, 12, 1}, 100);
   CHECK(one == taken(RowOrder{1000, 3, 2, 6, 1}, 100));
   CHECK(one == taken(RowOrder{1000, 3, 4, 1, 3}, 100));
+}
+
+TEST_CASE("a run that goes on with other ranks takes the rows that come next") {
+  const auto one = taken(RowOrder{50, 3, 4, 2, 1}, 15);
+  std::vector<std::int64_t> rows = taken(RowOrder{50, 3, 4, 2, 1}, 5);
+  const RowOrder three{50, 3, 3, 1, 5};
+  for (std::int64_t cursor = 40; cursor < 115; cursor += three.rows_per_step()) {
+    for (std::int64_t r = 0; r < 3; ++r) {
+      for (std::int64_t b = 0; b < 5; ++b) rows.push_back(three.row(cursor, 0, r, b));
+    }
+  }
+  CHECK(rows == std::vector<std::int64_t>(one.begin(), one.begin() + 115));
 }
 
 TEST_CASE("epochs and seeds have different orders, and a row's place says nothing of the next") {

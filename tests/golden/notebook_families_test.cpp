@@ -1,36 +1,17 @@
 // The memory notebook's families of saved tensors, by shape: every named one and, by name, those it
 // left out, so that all sums close. tests/truth/notebook.json; integers are bytes.
+#include "tests/golden/notebook_families.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "tests/golden/notebook.hpp"
-
 namespace plimsoll::test {
 namespace {
 
 using plan::ShapeFamily;
-
-struct Families {
-  std::vector<ShapeFamily> list;
-  std::int64_t total = 0;
-
-  explicit Families(std::int64_t batch) {
-    const nlohmann::json& row = notebook().at("families");
-    const Run run(notebook_model(row), notebook_job(batch, row.at("s")));
-    list = plan::shape_families(run.saved());
-    total = run.ledger().as_saved.bytes;
-  }
-};
-
-// "(350, 997)" -> "(350,997)", as the notebook prints shapes.
-std::string notebook_shape(const ShapeFamily& family) {
-  std::string text = to_text(family.shape);
-  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
-  return text;
-}
 
 // Bytes of the families that `matches` accepts, which are taken off `rest`.
 template <class Matches>

@@ -9,9 +9,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "plimsoll/plan/allocator/allocator_sink.hpp"
 #include "plimsoll/plan/fit/fit_report.hpp"
 #include "plimsoll/plan/fit/moves.hpp"
+#include "plimsoll/plan/memory.hpp"
 #include "plimsoll/plan/plan.hpp"
+#include "plimsoll/plan/walk.hpp"
 
 #include "tests/property/random_jobs.hpp"
 
@@ -27,16 +30,26 @@ std::shared_ptr<const hardware::Device> device_with(std::int64_t bytes) {
       hardware::device_of_size(bytes, fmt::format("{}", bytes)));
 }
 
-// What a job needs, by a plan of its own: no search, no memory kept from another walk.
-std::int64_t planned_bytes(const network::NetworkSpec& spec, plan::Job job) {
-  job.device = nullptr;
-  job.reserve.reset();
-  const auto plan = plan::make_plan(spec, job);
-  REQUIRE(plan);
-  return std::max(plan->first.peak.bytes, plan->steady.peak.bytes);
+// What a job needs of a device that has `available` bytes for it, from a recording of its own: no
+// search, no memory kept from another walk.
+std::int64_t decided_bytes(const network::NetworkSpec& spec, const plan::Job& job,
+                           std::int64_t available) {
+  const network::Network network = network::build_network(spec, job.build_options());
+  const timeline::Timeline recorded = plan::walk_timeline(network, job, {});
+  if (job.backend == network::Backend::kCpu) return timeline::find_peak(recorded).bytes;
+  plan::allocator::AllocatorSink sink(plan::library_blocks(network, job), available);
+  timeline::replay(recorded, sink);
+  const std::int64_t bytes = sink.reserved_peak().bytes;
+  CHECK((bytes <= available) == !sink.out_of_memory().has_value());
+  return bytes;
 }
 
-// Random ranks and stages, on a device of a third to six times what the job needs; half are too small.
+std::int64_t needed_bytes(const RandomJob& random, const plan::Job& job) {
+  return decided_bytes(random.spec, job, plan::available_bytes(random.job));
+}
+
+// Random ranks and stages, on a device of a third to six times what the job needs; half are too
+// small. On a GPU more rows, so that tensors and not workspaces decide.
 RandomJob on_a_device(const RandomJob& random, Dice& dice) {
   RandomJob result = random;
   plan::Job& job = result.job;
@@ -46,7 +59,10 @@ RandomJob on_a_device(const RandomJob& random, Dice& dice) {
     job.stage = static_cast<shard::Stage>(dice.between(0, 3));
   }
   if (!plan::validate(job, result.spec)) result = random;
-  const std::int64_t bytes = planned_bytes(result.spec, result.job);
+  if (job.backend == network::Backend::kCuda && !dice.one_in(4)) {
+    job.batch *= dice.pick<std::int64_t>({16, 256, 4096});
+  }
+  const std::int64_t bytes = decided_bytes(result.spec, job, plan::allocator::kUnlimited);
   const std::int64_t tenths = dice.coin() ? dice.between(3, 9) : dice.between(10, 60);
   result.job.device = device_with(std::max<std::int64_t>(1, bytes * tenths / 10));
   result.job.reserve = 0;
@@ -66,7 +82,7 @@ void for_each_job_on_a_device(Check&& check) {
 
 bool fits(const RandomJob& random, const plan::Job& job) {
   return plan::validate(job, random.spec).has_value() &&
-         planned_bytes(random.spec, job) <= plan::available_bytes(random.job);
+         needed_bytes(random, job) <= plan::available_bytes(random.job);
 }
 
 // With one more it does not fit, or there is no more.
@@ -117,14 +133,62 @@ TEST_CASE("the longest sequence fits, and one token more does not or has no posi
   CHECK(found > kJobs / 10);
 }
 
-TEST_CASE("what a search needs is what a plan needs") {
+TEST_CASE("what a search needs is what a plan needs, and a quick answer has the same verdict") {
+  int on_gpus = 0;
   for_each_job_on_a_device([&](const RandomJob& random) {
     plan::NeedSearch search(random.spec);
     const auto need = search.of(random.job);
     REQUIRE(need);
-    CHECK(need->bytes == planned_bytes(random.spec, random.job));
+    CHECK(need->bytes == needed_bytes(random, random.job));
     CHECK(need->fits == (need->bytes <= need->available));
+    const auto quick = search.quick(random.job);
+    REQUIRE(quick);
+    CHECK(quick->fits == need->fits);
+    CHECK(quick->bytes <= need->bytes);
+    if (!need->fits) return;
+    CHECK(quick->bytes == need->bytes);
+    CHECK(quick->requested == need->requested);
+    CHECK(quick->flops == need->flops);
+    CHECK(quick->traffic == need->traffic);
+    if (random.job.backend == network::Backend::kCuda) ++on_gpus;
   });
+  CHECK(on_gpus > kJobs / 20);
+}
+
+// The figures of a plan that has a device agree with its verdict.
+void check_plan(const plan::Plan& plan) {
+  const bool cuda = plan.job.backend == network::Backend::kCuda;
+  const plan::Need& need = plan.fit->need;
+  CHECK(need.bytes == (cuda ? *plan.memory.reserved.bytes
+                            : std::max(plan.first.peak.bytes, plan.steady.peak.bytes)));
+  CHECK(need.fits == (need.bytes <= need.available));
+  if (cuda) CHECK(need.fits == !plan.memory.out_of_memory);
+  CHECK(need.fits == (plan.fit->verdict != plan::Verdict::kDoesNotFit));
+  CHECK(need.fits == (plan.fit->largest_batch.value_or(0) >= plan.job.batch));
+}
+
+TEST_CASE("plans, their verdicts and the plans of their advised changes agree") {
+  int jobs = 0;
+  int advised = 0;
+  for_each_job_on_a_device([&](const RandomJob& random) {
+    if (++jobs % 4 != 0) return;
+    const auto plan = plan::make_plan(random.spec, random.job);
+    REQUIRE(plan);
+    check_plan(*plan);
+    const auto report = plan::make_fit_report(random.spec, random.job);
+    REQUIRE(report);
+    CHECK(report->fit.need.bytes == plan->fit->need.bytes);
+    CHECK(report->fit.largest_batch == plan->fit->largest_batch);
+    for (const plan::Change& change : plan->fit->changes.found) {
+      const auto changed = plan::make_plan(random.spec, change.job);
+      REQUIRE(changed);
+      check_plan(*changed);
+      CHECK(changed->fit->need.fits);
+      CHECK(changed->fit->need.bytes == change.need.bytes);
+      ++advised;
+    }
+  });
+  CHECK(advised > kJobs / 16);
 }
 
 // The kinds of single settings with which a job fits, every level of every move tried.
@@ -165,7 +229,7 @@ TEST_CASE("every advised change, planned again, fits; what fits alone is not ove
     CHECK(fit.changes.found.size() <= 3);
     for (const plan::Change& change : fit.changes.found) {
       CHECK(fits(random, change.job));
-      CHECK(planned_bytes(random.spec, change.job) == change.need.bytes);
+      CHECK(needed_bytes(random, change.job) == change.need.bytes);
       CHECK(change.saved == fit.need.bytes - change.need.bytes);
       CHECK(change.saved > 0);
       ++advised;

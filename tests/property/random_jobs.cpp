@@ -7,6 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "plimsoll/plan/recipe_checks.hpp"
+
+#include "tests/property/adaptation_text.hpp"
+
 namespace plimsoll::test {
 namespace {
 
@@ -50,6 +54,36 @@ void shape_like_gpt(network::NetworkSpec& spec, Dice& dice) {
   spec.width = spec.heads * spec.head_dim;
 }
 
+network::FreezeRule random_rule(const network::NetworkSpec& spec, Dice& dice) {
+  using network::FreezeKind;
+  const std::int64_t last = dice.between(0, std::max<std::int64_t>(spec.layers, 1) - 1);
+  return dice.pick<network::FreezeRule>({{FreezeKind::kEmbeddings, 0, 0, "embeddings"},
+                                         {FreezeKind::kHead, 0, 0, "head"},
+                                         {FreezeKind::kLayers, 0, last, "layers"},
+                                         {FreezeKind::kLayers, last, last, "layers"},
+                                         {FreezeKind::kName, 0, 0, "*.bias"},
+                                         {FreezeKind::kName, 0, 0, "*.0.*.weight"}});
+}
+
+// Adapters on some matrices, frozen parts, or both.
+void adapt(plan::Job& job, const network::NetworkSpec& spec, Dice& dice) {
+  if (dice.one_in(4)) {
+    job.lora.emplace();
+    job.lora->rank =
+        dice.between(1, std::min<std::int64_t>(std::max<std::int64_t>(spec.width, 1), 4));
+    job.lora->scale = 2;
+    for (network::Matrix matrix : network::matrices_of(spec)) {
+      if (dice.coin()) job.lora->targets.push_back(matrix);
+    }
+  }
+  if (dice.one_in(5)) job.freeze.push_back(random_rule(spec, dice));
+}
+
+// The loss in chunks of rows, which need not divide them.
+void chunk(plan::Job& job, Dice& dice) {
+  if (dice.one_in(6)) job.loss_chunks = static_cast<std::int32_t>(dice.between(2, 7));
+}
+
 plan::Job random_choices(const network::NetworkSpec& spec, Dice& dice) {
   using plan::Optimizer;
   using plan::OptimizerImpl;
@@ -58,10 +92,13 @@ plan::Job random_choices(const network::NetworkSpec& spec, Dice& dice) {
   job.batch = dice.between(1, 5);
   job.sequence = spec.family == Family::kCnn ? 0 : dice.between(1, spec.positions);
   job.accumulate = static_cast<std::int32_t>(dice.between(1, 3));
-  job.precision = dice.pick<Precision>(
-      {Precision::kFp32, Precision::kBf16, Precision::kFp64, Precision::kMixed});
+  job.precision = dice.pick<Precision>({Precision::kFp32, Precision::kBf16, Precision::kFp64,
+                                        Precision::kMixed, Precision::kAutocast, Precision::kFp16});
   if (dice.one_in(5)) job.state_dtype = dice.pick<DType>({DType::kFloat32, DType::kBFloat16});
   if (dice.one_in(5)) job.loss_dtype = DType::kFloat32;
+  if (dice.one_in(8)) job.grad_dtype = DType::kFloat32;
+  if (dice.one_in(8)) job.master = plan::MasterChoice{DType::kFloat32};
+  if (dice.one_in(12)) job.master = plan::MasterChoice{};
   job.optimizer = dice.pick<Optimizer>(
       {Optimizer::kAdamW, Optimizer::kSgd, Optimizer::kSgdMomentum, Optimizer::kLion});
   job.optimizer_impl =
@@ -82,6 +119,8 @@ plan::Job random_choices(const network::NetworkSpec& spec, Dice& dice) {
   job.hold_logits = dice.coin();
   job.shared_targets = dice.coin();
   job.token_first = dice.coin();
+  adapt(job, spec, dice);
+  chunk(job, dice);
   return job;
 }
 
@@ -99,11 +138,15 @@ void note(std::set<std::string>& covered, const RandomJob& random) {
   covered.insert(fmt::format("accumulate={}", job.accumulate));
   covered.insert(fmt::format("dropout={}", job.dropout));
   covered.insert(fmt::format("batch={}", job.batch));
+  covered.insert(fmt::format("chunks={}", job.loss_chunks));
+  covered.insert(fmt::format("lora={}", job.lora.has_value()));
+  covered.insert(fmt::format("freeze={}", !job.freeze.empty()));
 }
 
-// 4 families, 4 precisions, 4 optimizers, 4 implementations, 3 kernels, 3 policies, 2 semantics,
-// 2 backends, 3 accumulations, 2 dropouts, 5 batches.
-constexpr std::size_t kOptions = 4 + 4 + 4 + 4 + 3 + 3 + 2 + 2 + 3 + 2 + 5;
+// 4 families, 6 precisions, 4 optimizers, 4 implementations, 3 kernels, 3 policies, 2 semantics,
+// 2 backends, 3 accumulations, 2 dropouts, 5 batches, 7 chunks of the loss; with and without adapters,
+// and frozen parts.
+constexpr std::size_t kOptions = 4 + 6 + 4 + 4 + 3 + 3 + 2 + 2 + 3 + 2 + 5 + 7 + 2 + 2;
 
 }  // namespace
 
@@ -136,13 +179,14 @@ std::string to_text(const RandomJob& random) {
   return fmt::format(
       "{} D={} L={} N={} K={} H={} F={} V={} tied={} biases={}{} channels={} image={} bn={} "
       "conv_bias={} inplace={} pool={} | B={} T={} accumulate={} {} state={} loss={} {} {} {} "
-      "checkpoint={} dropout={} {} {} threads={} hold={} shared={} token_first={}",
+      "checkpoint={} dropout={} {} {} threads={} hold={} shared={} token_first={}{}",
       name(s.family), s.width, s.layers, s.heads, s.kv_heads, s.head_dim, s.feed_forward,
       s.vocabulary, s.tied_head, s.attention_bias, s.mlp_bias, s.channels, s.image, s.batch_norm,
       s.conv_bias, s.relu_in_place, s.pool_last, j.batch, j.sequence, j.accumulate,
       name(j.precision), name(j.recipe().state), name(j.recipe().loss), name(j.optimizer),
       name(j.optimizer_impl), name(j.kernel()), name(j.checkpoint), j.dropout, name(j.semantics),
-      name(j.backend), j.threads, j.hold_logits, j.shared_targets, j.token_first);
+      name(j.backend), j.threads, j.hold_logits, j.shared_targets, j.token_first,
+      adaptation_text(j));
 }
 
 RandomJob random_job(Dice& dice, RunsOn runs_on) {
@@ -155,6 +199,7 @@ RandomJob random_job(Dice& dice, RunsOn runs_on) {
       random.job.backend = network::Backend::kCpu;
       random.job.threads = 1;
     }
+    if (runs_on == RunsOn::kCpu && !plan::validate_runs(random.job, "a test")) continue;
     if (plan::validate(random.job, random.spec)) return random;
   }
 }

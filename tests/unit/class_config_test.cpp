@@ -121,8 +121,12 @@ TEST_CASE("a file that wraps a config is refused") {
   CHECK(refused.error().what ==
         "holds the keys of a mixtral model, expected them at the top of the file");
   CHECK(class_config({{"model_type", "mixtral"}, {"vocab_size", 9}, {"config", config}}, "m"));
-  CHECK(class_config({{"model_type", "mixtral"}, {"quantization_config", {{"bits", 4}}}}, "m"));
-  CHECK(class_config({{"model_type", "mixtral"}, {"generation", {{"eos_token_id", 2}}}}, "m"));
+  CHECK(class_config(
+      {{"model_type", "mixtral"}, {"architectures", {"M"}}, {"quantization_config", {{"bits", 4}}}},
+      "m"));
+  CHECK(class_config(
+      {{"model_type", "mixtral"}, {"architectures", {"M"}}, {"generation", {{"eos_token_id", 2}}}},
+      "m"));
 }
 
 TEST_CASE("an old key wins over the key that replaced it") {
@@ -141,7 +145,8 @@ TEST_CASE("rotary settings: every home, the class's own values, two sets") {
     const RopeSettings rope = rope_settings(read_config.keys->at("rope_parameters"), layer);
     return json{rope.theta, rope.partial, std::string(rope.type)};
   };
-  CHECK(settings({{"model_type", "llama"}}, "") == json{10000.0, 1.0, "default"});
+  CHECK(settings({{"model_type", "llama"}, {"vocab_size", 9}}, "") ==
+        json{10000.0, 1.0, "default"});
   CHECK(settings({{"model_type", "llama"}, {"rope_theta", 5e5}}, "") == json{5e5, 1.0, "default"});
   CHECK(settings({{"model_type", "llama"},
                   {"rope_theta", 5e5},
@@ -149,11 +154,12 @@ TEST_CASE("rotary settings: every home, the class's own values, two sets") {
                  "") == json{5e5, 1.0, "linear"});
   CHECK(settings({{"model_type", "gpt_neox"}, {"rotary_pct", 1.0}, {"rotary_emb_base", 20000}},
                  "") == json{20000.0, 1.0, "default"});
-  CHECK(settings({{"model_type", "phi"}}, "") == json{10000.0, 0.5, "default"});
-  const json gemma = {{"model_type", "gemma3_text"}, {"rope_local_base_freq", 7.0}};
+  CHECK(settings({{"model_type", "phi"}, {"vocab_size", 9}}, "") == json{10000.0, 0.5, "default"});
+  const json gemma = {
+      {"model_type", "gemma3_text"}, {"vocab_size", 9}, {"rope_local_base_freq", 7.0}};
   CHECK(settings(gemma, "full_attention") == json{1e6, 1.0, "default"});
   CHECK(settings(gemma, "sliding_attention") == json{7.0, 1.0, "default"});
-  const json modern = {{"model_type", "modernbert"}, {"global_rope_theta", 9.0}};
+  const json modern = {{"model_type", "modernbert"}, {"vocab_size", 9}, {"global_rope_theta", 9.0}};
   CHECK(settings(modern, "full_attention") == json{9.0, 1.0, "default"});
   CHECK(settings({{"model_type", "minimax_m2"}, {"rotary_dim", 64}, {"head_dim", 128}}, "") ==
         json{5e6, 0.5, "default"});

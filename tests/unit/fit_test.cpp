@@ -17,7 +17,7 @@ plan::NeedOf law(std::int64_t available, std::int64_t (*bytes)(std::int64_t), in
   return [=, &asked](std::int64_t value) -> std::optional<plan::Need> {
     ++asked;
     plan::Need need;
-    need.bytes = bytes(value);
+    need.bytes = need.requested = bytes(value);
     need.available = available;
     need.fits = need.bytes <= available;
     return need;
@@ -77,7 +77,7 @@ TEST_CASE("closed forms give the batches of the memory notebook's rule") {
   const plan::Job job = job_on(bytes, *spec);
   const double c =
       plan::activation_coefficient(*spec, 64, network::DType::kFloat32, network::Backend::kCpu);
-  const auto closed = plan::closed_form_largest(*spec, job, kPsi);
+  const auto closed = plan::closed_form_largest(*spec, job, {.all = kPsi, .trainable = kPsi});
   const auto rule = [&](bool with_A0) {
     return plan::closed_form_largest_batch(static_cast<double>(bytes), kPsi, c, 64, 128, 4,
                                            with_A0);
@@ -85,7 +85,9 @@ TEST_CASE("closed forms give the batches of the memory notebook's rule") {
   CHECK(closed.with_A0.has_value());
   CHECK(closed.with_A0 == rule(true));
   CHECK(closed.without_A0 == rule(false));
-  CHECK_FALSE(plan::closed_form_largest(*spec, job_on(1000, *spec), kPsi).with_A0);
+  CHECK_FALSE(
+      plan::closed_form_largest(*spec, job_on(1000, *spec), {.all = kPsi, .trainable = kPsi})
+          .with_A0);
 }
 
 TEST_CASE("verdicts: fits, tight, does not fit") {

@@ -177,7 +177,8 @@ TEST_CASE("the network that is built has as many parameters as its terms add up 
   }
   for (const NetworkSpec& spec : specs) {
     CAPTURE(spec.title);
-    const plimsoll::network::BuildOptions options{.batch = 1, .sequence = 8};
+    plimsoll::network::BuildOptions options;
+    options.sequence = 8;
     CHECK(build_network(spec, options).parameter_elements() == parameters(spec));
   }
 }
@@ -207,12 +208,12 @@ TEST_CASE("absent sizes take the class default and are listed") {
   CHECK_FALSE(assumes(spec, "hidden_size"));
   CHECK(spec.head_dim == 64);
   CHECK(read({{"model_type", "llama"}, {"hidden_size", nullptr}}).width == 4096);
-  CHECK(assumes(read({{"model_type", "llama"}, {"hiden_size", 64}}),
+  CHECK(assumes(read({{"model_type", "llama"}, {"vocab_size", 9}, {"hiden_size", 64}}),
                 "hidden_size: absent, class default 4096 (the file has hiden_size"));
 }
 
 TEST_CASE("null key/value heads are all heads, absent ones the class default") {
-  const NetworkSpec absent = read({{"model_type", "mistral"}});
+  const NetworkSpec absent = read({{"model_type", "mistral"}, {"vocab_size", 9}});
   CHECK(absent.kv_heads == 8);
   CHECK(absent.positions == 131072);
   const NetworkSpec null = read({{"model_type", "mistral"}, {"num_key_value_heads", nullptr}});
@@ -220,7 +221,7 @@ TEST_CASE("null key/value heads are all heads, absent ones the class default") {
 }
 
 TEST_CASE("rope_theta is found in each of its homes") {
-  const json base = {{"model_type", "llama"}};
+  const json base = {{"model_type", "llama"}, {"vocab_size", 9}};
   auto theta = [&](const json& more) {
     json config = base;
     config.update(more);
@@ -247,6 +248,7 @@ TEST_CASE("activations, dropout and aliases") {
                                  {"attn_pdrop", 0.3},
                                  {"resid_pdrop", 0}});
   CHECK(spec.width == 96);
+  CHECK(assumes(spec, "n_inner: absent, 4 n_embd = 384"));
   CHECK(spec.feed_forward == 384);
   CHECK(spec.config_dropout == 0.3);
   CHECK(read({{"model_type", "llama"}, {"attention_dropout", 0.25}}).config_dropout == 0.25);
@@ -254,8 +256,9 @@ TEST_CASE("activations, dropout and aliases") {
 
 TEST_CASE("what a plan leaves out is said") {
   CHECK(assumes(read(truth("hf/models/llama-3.2-1b.json").at("config")), "type \"llama3\""));
-  CHECK(assumes(read({{"model_type", "llama"}, {"quantization_config", {{"bits", 4}}}}),
-                "unquantised"));
+  CHECK(assumes(
+      read({{"model_type", "llama"}, {"vocab_size", 9}, {"quantization_config", {{"bits", 4}}}}),
+      "unquantised"));
   CHECK(assumes(
       read({{"model_type", "llama"}, {"architectures", {"LlamaForSequenceClassification"}}}),
       "planned as a causal language model"));

@@ -120,8 +120,7 @@ report::Measurement some_measurement() {
   m.spec = *formats::read_inline_model("minigpt:d=96,L=4,V=997,s=50,heads=4");
   m.job.sequence = 50;
   m.job.assumptions = {"batch 1: not given"};
-  m.parameters = 544608;
-  m.parameter_tensors = 36;
+  m.parameters = {544608, 544608, 36, 36};
   m.reconciliation = some_rows();
   return m;
 }

@@ -18,6 +18,7 @@
 #include "plimsoll/comm/checked.hpp"
 #include "plimsoll/comm/private_buffer.hpp"
 #include "plimsoll/comm/sum.hpp"
+#include "plimsoll/comm/torchrun.hpp"
 
 namespace plimsoll::comm {
 namespace {
@@ -337,19 +338,9 @@ std::unique_ptr<Communicator> MpiGroup::split(std::int64_t colour, const Label& 
   std::vector<std::int64_t> colours(static_cast<std::size_t>(size_));
   all_gather(view(std::span<const std::int64_t>(&colour, 1)), view(std::span(colours)), label)
       .wait();
-  std::vector<std::int64_t> distinct = colours;
-  std::sort(distinct.begin(), distinct.end());
-  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  for (int member = 0; member < size_ && size_ > 1; ++member) {
-    const std::int64_t theirs = colours[static_cast<std::size_t>(member)];
-    if (std::count(colours.begin(), colours.end(), theirs) > 1) continue;
-    const Cause cause = lonely(member, rank_, theirs, size_, label);
-    fail(cause);
-    throw Mismatch(cause);
-  }
-  const auto place = std::find(distinct.begin(), distinct.end(), colour) - distinct.begin();
+  const int place = place_of(colour, colours, *this, label);
   MPI_Comm part = MPI_COMM_NULL;
-  require(MPI_Comm_split(first_, static_cast<int>(place), rank_, &part), "MPI_Comm_split");
+  require(MPI_Comm_split(first_, place, rank_, &part), "MPI_Comm_split");
   auto group = std::make_unique<MpiGroup>(part, timeout_);
   MPI_Comm_free(&part);
   return group;
@@ -378,6 +369,8 @@ bool mpi_is_available() { return true; }
 
 int launch_mpi(int argc, char** argv, const std::function<int(Communicator&)>& body,
                const MpiOptions& options) {
+  if (started_by_torchrun() && !started_by_mpi())
+    return refuse_torchrun("start the program with mpirun -n R");
   int level = 0;
   require(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
   int code = 0;

@@ -34,7 +34,7 @@ struct MpiOptions {
 };
 
 // Initialises MPI, runs `body` as this process's rank and finalises. Returns body's result, or an
-// exit code as launch() does; 3 when this build has no MPI. Call it once, before any other use of
+// exit code as launch() does; 2 for a rank of torchrun, 3 when this build has no MPI. Call it once, before any other use of
 // MPI. A result other than 0 ends the whole job.
 int launch_mpi(int argc, char** argv, const std::function<int(Communicator&)>& body,
                const MpiOptions& options = {});

@@ -3,12 +3,16 @@
 
 #include "plimsoll/base/error.hpp"
 #include "plimsoll/comm/mpi/mpi.hpp"
+#include "plimsoll/comm/torchrun.hpp"
 
 namespace plimsoll::comm {
 
 bool mpi_is_available() { return false; }
 
 int launch_mpi(int, char**, const std::function<int(Communicator&)>&, const MpiOptions&) {
+  if (started_by_torchrun() && !started_by_mpi()) {
+    return refuse_torchrun("start the program with mpirun -n R");
+  }
   std::fputs(
       "[mpi] this build has no MPI, expected one built with it. Hint: install MPICH "
       "(.venv/bin/pip install mpich) or name one with -DPLIMSOLL_MPI=/path, then configure again; "

@@ -51,7 +51,7 @@ struct FirstCause {
   std::int32_t rank = -1;
   std::int32_t reporter = -1;
   std::int64_t step = -1;
-  char operation[24] = {};
+  char operation[80] = {};  // also what a step computes: "blocks.11.attn.qkv linear"
   char unit[48] = {};
   char text[400] = {};
 };

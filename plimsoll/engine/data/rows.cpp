@@ -50,10 +50,9 @@ std::int64_t shuffled(std::int64_t position, std::int64_t rows, std::uint64_t se
   return static_cast<std::int64_t>(x);
 }
 
-std::int64_t RowOrder::row(std::int64_t step, std::int64_t micro_batch, std::int64_t rank,
+std::int64_t RowOrder::row(std::int64_t cursor, std::int64_t micro_batch, std::int64_t rank,
                            std::int64_t b) const {
-  const std::int64_t in_step = (micro_batch * ranks + rank) * batch + b;
-  const std::int64_t position = step * rows_per_step() + in_step;
+  const std::int64_t position = cursor + (micro_batch * ranks + rank) * batch + b;
   return shuffled(position % rows, rows, seed, position / rows);
 }
 

@@ -11,6 +11,8 @@
 // have the same R k B see the same rows in the same step. Inside a step micro-batch m of rank r starts
 // at m R B + r B: the ranks' rows are disjoint, and one process that takes R ranks' rows as R
 // micro-batches takes them in rank order.
+// Where a run is in this order is one number, the cursor: how many rows it has taken. It knows nothing
+// of R, k and B, so a run that goes on with others takes the rows that come next.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +50,9 @@ struct RowOrder {
   std::int64_t batch = 1;       // B
 
   std::int64_t rows_per_step() const { return ranks * accumulate * batch; }
-  // Row b of micro-batch m of rank r in step s, all from 0.
-  std::int64_t row(std::int64_t step, std::int64_t micro_batch, std::int64_t rank,
+  // Row b of micro-batch m of rank r in the step that begins at `cursor`, all from 0. Of a run that
+  // never changed, step s begins at s R k B.
+  std::int64_t row(std::int64_t cursor, std::int64_t micro_batch, std::int64_t rank,
                    std::int64_t b) const;
 };
 

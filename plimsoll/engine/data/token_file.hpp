@@ -19,6 +19,7 @@ class TokenFile {
 
   const std::string& path() const { return path_; }
   std::int64_t size() const { return tokens_; }  // in tokens
+  int token_bytes() const { return token_bytes_; }
 
   // Reads the whole file: the first token that is not below `vocabulary` is an error that names it and
   // its place. Bytes need a vocabulary of at least 256, whatever the text holds.

@@ -4,6 +4,7 @@
 
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
 namespace plimsoll::engine {
@@ -27,6 +28,8 @@ void on_gradient(const at::Tensor& leaf, std::function<void(const at::Tensor&)> 
 void when_backward_ends(std::function<void()> function) {
   torch::autograd::Engine::get_default_engine().queue_callback(std::move(function));
 }
+
+int running_pass() { return torch::autograd::get_current_graph_task_id(); }
 
 void forget_gradient(const at::Tensor& leaf) {
   torch::autograd::impl::set_post_acc_grad_hooks(leaf, nullptr);

@@ -15,6 +15,10 @@ void on_gradient(const at::Tensor& leaf, std::function<void(const at::Tensor& le
 // alone: call it from a hook.
 void when_backward_ends(std::function<void()> function);
 
+// Which backward pass runs on this thread; -1: none. A pass that a node of another pass starts (a
+// backward() inside backward) has a number of its own.
+int running_pass();
+
 // Removes the hook of on_gradient.
 void forget_gradient(const at::Tensor& leaf);
 

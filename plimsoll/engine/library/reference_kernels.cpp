@@ -5,10 +5,20 @@
 
 namespace plimsoll::engine {
 
+namespace {
+
+constexpr const char* kVariable = "ONEDNN_MAX_CPU_ISA";
+
+}  // namespace
+
 bool use_reference_kernels() {
-  constexpr const char* kVariable = "ONEDNN_MAX_CPU_ISA";
   setenv(kVariable, "AVX2", /*overwrite=*/0);
-  return std::string_view(std::getenv(kVariable)) == "AVX2";
+  return runs_reference_kernels();
+}
+
+bool runs_reference_kernels() {
+  const char* limit = std::getenv(kVariable);
+  return limit != nullptr && std::string_view(limit) == "AVX2";
 }
 
 bool cpu_multiplies_bf16() {

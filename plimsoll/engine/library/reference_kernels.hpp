@@ -10,6 +10,9 @@ namespace plimsoll::engine {
 // an ONEDNN_MAX_CPU_ISA that the user set is left alone. Returns whether AVX2 is now the limit.
 bool use_reference_kernels();
 
+// Whether AVX2 is the limit, by the environment: nothing is changed.
+bool runs_reference_kernels();
+
 // Whether this CPU has the 16-bit units that make the difference.
 bool cpu_multiplies_bf16();
 

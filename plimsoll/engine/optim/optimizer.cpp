@@ -57,6 +57,9 @@ class OwnOptimizer final : public Optimizer {
         return sgd_step(range, settings_, gradient_scale_);
       case plan::Optimizer::kLion:
         return lion_step(range, settings_, gradient_scale_);
+      case plan::Optimizer::kAdafactor:
+      case plan::Optimizer::kAdamW8bit:
+        throw InternalError("another library's optimizer");
     }
   }
 
@@ -247,6 +250,8 @@ class TorchPythonOptimizer final : public Optimizer {
 
 std::unique_ptr<Optimizer> make_optimizer(std::vector<OptimizedParameter>& parameters,
                                           const plan::Job& job, const OptimizerSettings& settings) {
+  check(plan::usual_implementation(job.optimizer) == OptimizerImpl::kPlimsoll,
+        "another library's optimizer");
   switch (job.optimizer_impl) {
     case OptimizerImpl::kPlimsoll:
       return std::make_unique<OwnOptimizer>(parameters, job, settings);
@@ -256,6 +261,8 @@ std::unique_ptr<Optimizer> make_optimizer(std::vector<OptimizedParameter>& param
       return std::make_unique<TorchFusedOptimizer>(parameters, job, settings);
     case OptimizerImpl::kTorchPython:
       return std::make_unique<TorchPythonOptimizer>(parameters, job, settings);
+    case OptimizerImpl::kBitsAndBytes:
+      break;
   }
   throw InternalError("optimizer without an implementation");
 }

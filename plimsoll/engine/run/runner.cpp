@@ -40,6 +40,7 @@ class Runner::Backend {
     at::manual_seed(options.seed + (options.world == nullptr ? 0U : rank_seed()));
     allocate();
     if (!shards_) optimizer_ = make_optimizer(optimized_, job, options.optimizer);
+    if (job.snapshot) allocate_snapshot();
     end_phase();
     if (recipe_.accumulator && !shards_) {
       accumulate_gradients(optimized_, scalar_type(*recipe_.accumulator));
@@ -63,8 +64,19 @@ class Runner::Backend {
   }
 
   double evaluate(const std::function<void()>& fill_inputs) {
+    pass_ = Pass::kEvaluating;
+    return run_forward(fill_inputs);
+  }
+
+  std::optional<std::size_t> first_not_finite(const std::function<void()>& fill_inputs) {
+    pass_ = Pass::kChecking;
+    not_finite_.reset();
+    run_forward(fill_inputs);
+    return not_finite_;
+  }
+
+  double run_forward(const std::function<void()>& fill_inputs) {
     const at::NoGradGuard no_grad;
-    evaluating_ = true;
     phase_ = {Phase::kForward, steps_, 0};
     fill_inputs();
     if (shards_) {
@@ -76,7 +88,7 @@ class Runner::Backend {
     values_[network_.logits].reset();
     values_[network_.loss].reset();
     tag_.reset();
-    evaluating_ = false;
+    pass_ = Pass::kTraining;
     return loss;
   }
 
@@ -128,13 +140,14 @@ class Runner::Backend {
   }
 
   void call(const Operation& op, Values& values) {
-    if (evaluating_) {
+    if (pass_ == Pass::kEvaluating) {
       call_without_dropout(op, values);
     } else {
       engine::call(op, values, options_.device);
     }
-    if (!shards_) return;
-    shards_->called(static_cast<std::size_t>(&op - network_.operations.data()), values);
+    const auto index = static_cast<std::size_t>(&op - network_.operations.data());
+    if (pass_ == Pass::kChecking) check_finite(index);
+    if (shards_) shards_->called(index, values);
   }
 
   Tensor checkpoint(const network::Region& region, RegionBody body, Tensor input) {
@@ -156,7 +169,8 @@ class Runner::Backend {
     options.micro_batches = job_.accumulate;
     options.clip = clip.value_or(0);
     options.norm = clip.has_value();
-    norm_ = shards_->optimizer_step(options).gradient_norm;
+    options.skip_not_finite = skips_not_finite;
+    report_ = shards_->optimizer_step(options);
   }
 
   void finish_backward() { shards_->finish_backward(); }
@@ -167,12 +181,16 @@ class Runner::Backend {
   const Values& values() const { return values_; }
   const std::vector<OptimizedParameter>& parameters() const { return optimized_; }
 
-  double norm() const { return norm_; }
+  const zero::StepReport& report() const { return report_; }
+  const at::Tensor& snapshot() const { return snapshot_; }
 
   std::function<void(int)> fill;
+  bool skips_not_finite = false;
   std::optional<double> clip;  // set: the norm is wanted, and 0 is no limit
 
  private:
+  enum class Pass { kTraining, kEvaluating, kChecking };
+
   bool has_shards() const { return job_.sharded() || options_.always_shards; }
 
   static Tag tag_of(Phase phase) {
@@ -191,6 +209,22 @@ class Runner::Backend {
     Operation quiet = op;
     quiet.attributes.number = 0;  // of dropped weights
     engine::call(quiet, values, options_.device);
+  }
+
+  // Minus infinity is what masks put where nothing is to be seen.
+  void check_finite(std::size_t operation) {
+    if (not_finite_) return;
+    for (network::ValueId v : network_.operations[operation].outputs) {
+      const at::Tensor& value = values_[v];
+      if (!value.defined() || !value.is_floating_point()) continue;
+      if (value.isnan().logical_or(value.isposinf()).any().item<bool>()) not_finite_ = operation;
+    }
+  }
+
+  void allocate_snapshot() {
+    const TagScope tag(Tag::kSnapshot);
+    snapshot_ = at::empty({plan::snapshot_bytes(network_, job_)},
+                          at::TensorOptions().dtype(at::kByte).device(options_.device));
   }
 
   // Ranks draw different tokens and dropout masks.
@@ -242,8 +276,10 @@ class Runner::Backend {
   std::optional<network::Execution<Backend>> execution_;  // of forward_loss; reruns use it
   std::int32_t steps_ = 0;
   double loss_sum_ = 0;
-  double norm_ = 0;
-  bool evaluating_ = false;
+  zero::StepReport report_;
+  at::Tensor snapshot_;
+  Pass pass_ = Pass::kTraining;
+  std::optional<std::size_t> not_finite_;
 };
 
 Runner::Runner(const Network& network, const plan::Job& job, const RunnerOptions& options)
@@ -260,7 +296,15 @@ at::Tensor Runner::forward_loss() { return backend_->forward_loss(); }
 double Runner::evaluate(const std::function<void()>& fill) { return backend_->evaluate(fill); }
 
 void Runner::set_clip(double most) { backend_->clip = most; }
-double Runner::clipped_norm() const { return backend_->norm(); }
+double Runner::clipped_norm() const { return backend_->report().gradient_norm; }
+void Runner::skip_not_finite() { backend_->skips_not_finite = true; }
+bool Runner::updated() const { return backend_->report().updated; }
+
+std::optional<std::size_t> Runner::first_not_finite(const std::function<void()>& fill) {
+  return backend_->first_not_finite(fill);
+}
+
+at::Tensor Runner::snapshot() const { return backend_->snapshot(); }
 
 at::Tensor Runner::parameter(std::string_view name) const {
   for (const network::Parameter& p : backend_->network().parameters) {

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -58,6 +59,16 @@ class Runner {
   // gradient before clipping is known after each step.
   void set_clip(double most);
   double clipped_norm() const;
+  // For runs with shards(): from now on a step whose gradient has no finite norm leaves parameters and
+  // states as they are, on all ranks, and keeps its gradients until the next step.
+  void skip_not_finite();
+  bool updated() const;  // false: the last step was left out
+  // The first operation of a forward pass, dropout included, whose result has NaN or +infinity. `fill`
+  // writes the inputs. Changes nothing; otherwise as evaluate().
+  std::optional<std::size_t> first_not_finite(const std::function<void()>& fill);
+
+  // With job.snapshot: memory for a copy of the state, plan::snapshot_bytes() bytes; else undefined.
+  at::Tensor snapshot() const;
 
   // Tensors by name, to fill or to read. Throws std::out_of_range for unknown names.
   at::Tensor parameter(std::string_view name) const;

@@ -9,7 +9,7 @@ namespace plimsoll::engine {
 
 SavedTensors saved_tensors(const network::Network& network, const plan::Job& job,
                            at::Device device) {
-  check(job.checkpoint == network::Checkpoint::kNone, "saved tensors of a checkpointed network");
+  check(!job.recomputes(), "saved tensors of a checkpointed network");
   std::optional<MetaMode> dry;
   if (device == at::kMeta) {
     dry.emplace(job.backend == plan::Backend::kCpu ? Flavour::kCpu : Flavour::kCuda);

@@ -5,10 +5,15 @@
 #include <chrono>
 #include <cmath>
 #include <span>
+#include <stdexcept>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "plimsoll/engine/run/random_state.hpp"
 #include "plimsoll/engine/run/runner.hpp"
+#include "plimsoll/engine/train/resume.hpp"
+#include "plimsoll/engine/train/stop_request.hpp"
 #include "plimsoll/engine/zero/network_shards.hpp"
 #include "plimsoll/network/families/families.hpp"
 
@@ -50,6 +55,13 @@ RunnerOptions runner_options(const TrainingOptions& options, comm::Communicator&
   return result;
 }
 
+// What a rank tells the others with every step's loss.
+enum Flag : std::uint8_t {
+  kStop = 1,     // a signal came
+  kDue = 2,      // the interval in time is over
+  kWritten = 4,  // nothing is left to be written in the background
+};
+
 class Loop {
  public:
   Loop(const network::NetworkSpec& spec, const plan::Job& job, const TrainingOptions& options,
@@ -64,8 +76,26 @@ class Loop {
         meter_(peak_),
         network_(network::build_network(spec, job.build_options())),
         runner_(network_, job_, runner_options(options, world, meter_)),
+        saver_(options.save, runner_.shards()->sharder(), runner_.snapshot()),
         row_(static_cast<std::size_t>(job.sequence) + 1) {
     runner_.set_clip(options.clip);
+    runner_.skip_not_finite();
+  }
+
+  // Returns how many steps were made before.
+  std::int64_t begin(TrainingObserver& observer) {
+    Resumed resumed;
+    if (saves() && options_.save.resume) {
+      resumed = engine::resume(state(), options_, *runner_.shards());
+    }
+    const bool ended = resumed.step >= options_.learning_rate.steps;
+    if (saves() && world_.rank() == 0 && !ended) {
+      expect(checkpoint::clear_ended(options_.save.folder));
+    }
+    cursor_ = resumed.cursor;
+    for (const std::string& line : resumed.told) observer.told(line);
+    observer.resumed(resumed.step);
+    return resumed.step;
   }
 
   StepMetrics step(std::int64_t s) {
@@ -75,14 +105,33 @@ class Loop {
     metrics.learning_rate = options_.learning_rate.at(s);
     runner_.shards()->sharder().set_step(s + 1);
     runner_.shards()->optimizer().set_learning_rate(metrics.learning_rate);
+    random_ = random_state();
     peak_.reset();
-    const double sum = runner_.step([&](int m) { fill_training(s, m); });
-    gather(sum / job_.accumulate, metrics);
+    const double sum = runner_.step([&](int m) { fill_training(m); });
     metrics.gradient_norm = runner_.clipped_norm();
+    metrics.skipped = !runner_.updated();
+    agreed_ = exchange(sum / job_.accumulate, metrics);
+    expect_finite(metrics);
+    cursor_ += order_.rows_per_step();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     metrics.tokens_per_second =
         static_cast<double>(order_.rows_per_step() * job_.sequence) / seconds.count();
     return metrics;
+  }
+
+  // Whether the ranks agreed with the last step's losses to end here.
+  bool stopping() const { return agreed_.any(kStop); }
+
+  // After `step` steps: what is due of checkpoints.
+  void save(std::int64_t step, TrainingObserver& observer) {
+    if (!saves()) return;
+    const bool last = stopping() || step == options_.learning_rate.steps;
+    if (agreed_.all(kWritten)) saver_.finish();
+    if (last || saver_.due(step) || agreed_.any(kDue)) saver_.save(step, state());
+    if (!last) return;
+    saver_.finish();
+    if (world_.rank() == 0) expect(checkpoint::mark_ended(options_.save.folder, step));
+    observer.told(fmt::format("checkpoint of step {} written", step));
   }
 
   Evaluation evaluate(std::int64_t after_step) {
@@ -94,15 +143,40 @@ class Loop {
     }
     StepMetrics mean;
     mean.step = after_step;
-    gather(own / static_cast<double>(batches), mean);
+    exchange(own / static_cast<double>(batches), mean);
     result.loss = mean.loss;
-    return result;
+    if (options_.not_finite == OnNotFinite::kSkip || std::isfinite(mean.loss)) return result;
+    comm::Cause cause;
+    cause.rank = cause.reporter = 0;
+    cause.step = after_step;
+    cause.operation = "evaluation";
+    cause.text = fmt::format("held-out loss={}, expected a finite number", mean.loss);
+    throw TrainingFailed(cause, ExitCode::kCheckFailed);
   }
 
  private:
-  void fill_training(std::int64_t step, int micro_batch) {
+  // What the ranks told each other with the losses of a step.
+  struct Agreed {
+    std::vector<double> losses;  // by rank
+    int of_any = 0;              // flags
+    int of_all = ~0;
+    bool any(Flag flag) const { return (of_any & flag) != 0; }
+    bool all(Flag flag) const { return (of_all & flag) != 0; }
+  };
+
+  bool saves() const { return !options_.save.folder.empty(); }
+
+  static void expect(const Result<void>& result) {
+    if (!result) throw std::runtime_error(format_error(result.error()));
+  }
+
+  checkpoint::RunState state() {
+    return run_state(job_, options_, file_, cursor_, runner_.shards()->optimizer().steps());
+  }
+
+  void fill_training(int micro_batch) {
     for (std::int64_t b = 0; b < job_.batch; ++b) {
-      fill_row(b, split_.training, order_.row(step, micro_batch, world_.rank(), b));
+      fill_row(b, split_.training, order_.row(cursor_, micro_batch, world_.rank(), b));
     }
   }
 
@@ -120,35 +194,60 @@ class Loop {
     std::copy_n(row_.begin() + 1, length, targets.data_ptr<std::int64_t>() + b * length);
   }
 
-  // The ranks' losses, added in rank order, and their highest peak.
-  void gather(double loss, StepMetrics& metrics) {
-    const std::array<double, 2> mine{loss, static_cast<double>(peak_.peak())};
-    std::vector<double> all(2 * static_cast<std::size_t>(world_.size()));
+  int own_flags() const {
+    int flags = saver_.written() ? kWritten : 0;
+    if (stop_.made()) flags |= kStop;
+    if (world_.rank() == 0 && saver_.due_by_time()) flags |= kDue;
+    return flags;
+  }
+
+  // The mean of the ranks' losses, added in rank order, goes into the metrics with their highest peak.
+  Agreed exchange(double loss, StepMetrics& metrics) {
+    const std::array<double, 3> mine{loss, static_cast<double>(peak_.peak()),
+                                     static_cast<double>(own_flags())};
+    std::vector<double> all(mine.size() * static_cast<std::size_t>(world_.size()));
     world_
         .all_gather(comm::view(std::span<const double>(mine)), comm::view(std::span<double>(all)),
                     {"loss", metrics.step})
         .wait();
-    for (int r = 0; r < world_.size(); ++r) {
-      const double of_rank = all[2 * static_cast<std::size_t>(r)];
-      if (!std::isfinite(of_rank)) throw LossNotFinite(metrics.step, r, of_rank);
-      metrics.loss += of_rank;
-      metrics.peak_bytes = std::max(
-          metrics.peak_bytes, static_cast<std::int64_t>(all[2 * static_cast<std::size_t>(r) + 1]));
+    Agreed agreed;
+    for (std::size_t i = 0; i < all.size(); i += mine.size()) {
+      agreed.losses.push_back(all[i]);
+      metrics.loss += all[i];
+      metrics.peak_bytes = std::max(metrics.peak_bytes, static_cast<std::int64_t>(all[i + 1]));
+      agreed.of_any |= static_cast<int>(all[i + 2]);
+      agreed.of_all &= static_cast<int>(all[i + 2]);
     }
     metrics.loss /= world_.size();
+    return agreed;
+  }
+
+  void expect_finite(const StepMetrics& metrics) {
+    if (options_.not_finite == OnNotFinite::kSkip) return;
+    if (!metrics.skipped && std::isfinite(metrics.loss)) return;
+    set_random_state(random_);
+    const comm::Cause cause = first_not_finite(
+        runner_, job_, world_, {metrics.step, agreed_.losses, metrics.gradient_norm},
+        [&](int m) { fill_training(m); });
+    throw TrainingFailed(cause, ExitCode::kCheckFailed);
   }
 
   const plan::Job& job_;
   const TrainingOptions& options_;
   const TokenFile& file_;
   comm::Communicator& world_;
+  const StopRequest stop_;
   const Split split_;
   const RowOrder order_;
   StepPeak peak_;
   Meter meter_;
   const network::Network network_;
   Runner runner_;
+  Saver saver_;
   std::vector<std::int64_t> row_;
+  std::int64_t cursor_ = 0;        // rows taken
+  std::vector<std::byte> random_;  // at the beginning of the step
+  Agreed agreed_;                  // of the last step
 };
 
 Result<void> check_model(const network::NetworkSpec& spec, const plan::Job& job) {
@@ -177,14 +276,6 @@ Result<void> check_model(const network::NetworkSpec& spec, const plan::Job& job)
 
 }  // namespace
 
-LossNotFinite::LossNotFinite(std::int64_t step, int rank, double loss)
-    : std::runtime_error(
-          fmt::format("[train] step {}, rank {}: loss={}, expected a finite number. "
-                      "Hint: a smaller --lr, --clip 1, --warm-up, or --precision fp32",
-                      step, rank, loss)),
-      step_(step),
-      rank_(rank) {}
-
 std::int64_t evaluated_rows(const Split& split, const plan::Job& job) {
   const std::int64_t together = job.ranks * job.batch;
   return split.held_out.rows(job.sequence) / together * together;
@@ -210,16 +301,24 @@ Result<void> check_training(const network::NetworkSpec& spec, const plan::Job& j
   return {};
 }
 
-void train(const network::NetworkSpec& spec, const plan::Job& job, const TrainingOptions& options,
-           const TokenFile& file, comm::Communicator& world, TrainingObserver& observer) {
+TrainingEnd train(const network::NetworkSpec& spec, const plan::Job& job,
+                  const TrainingOptions& options, const TokenFile& file, comm::Communicator& world,
+                  TrainingObserver& observer) {
   at::set_num_threads(job.threads);
   Loop loop(spec, job, options, file, world);
   const std::int64_t steps = options.learning_rate.steps;
-  for (std::int64_t s = 0; s < steps; ++s) {
-    observer.stepped(loop.step(s));
-    const bool due = options.evaluate_every > 0 && (s + 1) % options.evaluate_every == 0;
-    if (options.held_out > 0 && (due || s + 1 == steps)) observer.evaluated(loop.evaluate(s + 1));
+  TrainingEnd end{loop.begin(observer), false};
+  while (end.step < steps && !end.stopped) {
+    observer.stepped(loop.step(end.step));
+    ++end.step;
+    end.stopped = loop.stopping() && end.step < steps;
+    const bool due = options.evaluate_every > 0 && end.step % options.evaluate_every == 0;
+    if (options.held_out > 0 && (due || end.step == steps)) {
+      observer.evaluated(loop.evaluate(end.step));
+    }
+    loop.save(end.step, observer);
   }
+  return end;
 }
 
 }  // namespace plimsoll::engine

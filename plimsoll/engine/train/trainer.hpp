@@ -5,24 +5,29 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
-#include <vector>
+#include <string>
 
 #include "plimsoll/comm/communicator.hpp"
 #include "plimsoll/engine/data/rows.hpp"
 #include "plimsoll/engine/data/token_file.hpp"
+#include "plimsoll/engine/train/failure.hpp"
 #include "plimsoll/engine/train/learning_rate.hpp"
+#include "plimsoll/engine/train/not_finite.hpp"
+#include "plimsoll/engine/train/saver.hpp"
 #include "plimsoll/network/spec.hpp"
 #include "plimsoll/plan/job.hpp"
 
 namespace plimsoll::engine {
 
 struct TrainingOptions {
+  std::string model;                // as checkpoints keep it: formats::describe_model()
   LearningRate learning_rate;       // its `steps` are those of the run
   double clip = 0;                  // largest norm of the mean gradient; 0: no clipping
   std::uint64_t seed = 0;           // of parameters, rows and dropout
   double held_out = 0;              // share of the tokens; 0: no evaluation
   std::int64_t evaluate_every = 0;  // steps; 0: after the last one alone
+  OnNotFinite not_finite = OnNotFinite::kStop;
+  SaveOptions save;
 };
 
 struct StepMetrics {
@@ -32,7 +37,8 @@ struct StepMetrics {
   double learning_rate = 0;
   double tokens_per_second = 0;  // of all ranks together, this step alone
   std::int64_t peak_bytes =
-      0;  // highest of this step, of the rank that has most; see engine::Meter
+      0;                 // highest of this step, of the rank that has most; see engine::Meter
+  bool skipped = false;  // the gradient was not finite: nothing was updated
 };
 
 struct Evaluation {
@@ -47,18 +53,15 @@ class TrainingObserver {
   virtual ~TrainingObserver() = default;
   virtual void stepped(const StepMetrics& metrics) = 0;
   virtual void evaluated(const Evaluation& evaluation) = 0;
+  // The run goes on after this step of an earlier one (0: it begins anew), before its first step.
+  virtual void resumed(std::int64_t after_step) = 0;
+  // A line for the user: what resuming found, checkpoints, signals.
+  virtual void told(const std::string& line) = 0;
 };
 
-// A loss that is no number, thrown on every rank: which step (from 1) and the first rank that has one.
-class LossNotFinite final : public std::runtime_error {
- public:
-  LossNotFinite(std::int64_t step, int rank, double loss);
-  std::int64_t step() const { return step_; }
-  int rank() const { return rank_; }
-
- private:
-  std::int64_t step_;
-  int rank_;
+struct TrainingEnd {
+  std::int64_t step = 0;  // after which it ended
+  bool stopped = false;   // by a signal, before the last one
 };
 
 // What evaluation uses: whole batches of all ranks, from the start of the held-out part; rows that do
@@ -70,10 +73,14 @@ std::int64_t evaluated_rows(const Split& split, const plan::Job& job);
 Result<void> check_training(const network::NetworkSpec& spec, const plan::Job& job,
                             const TrainingOptions& options, const TokenFile& file);
 
-// Runs all steps. Collective. Evaluates, when there is a held-out part, every so many steps and after
-// the last one; dropout is off then and nothing is kept for backward. Precondition: check_training(),
-// tokens within the vocabulary, optimizer_impl plimsoll, backend cpu, world.size() = job.ranks.
-void train(const network::NetworkSpec& spec, const plan::Job& job, const TrainingOptions& options,
-           const TokenFile& file, comm::Communicator& world, TrainingObserver& observer);
+// Runs all steps, or those that a resumed run still lacks. Collective. Evaluates, when there is a held-out
+// part, every so many steps and after the last one; dropout is off then and nothing is kept for backward.
+// SIGTERM or SIGINT on any rank end it after the step, with a checkpoint; there is one after the last step
+// as well. Saves in the background with job.snapshot. Throws TrainingFailed, comm::CommError and what
+// reading and writing throws. Precondition: check_training(), tokens within the vocabulary,
+// optimizer_impl plimsoll, backend cpu, world.size() = job.ranks.
+TrainingEnd train(const network::NetworkSpec& spec, const plan::Job& job,
+                  const TrainingOptions& options, const TokenFile& file, comm::Communicator& world,
+                  TrainingObserver& observer);
 
 }  // namespace plimsoll::engine

@@ -1,6 +1,7 @@
 #include "plimsoll/engine/zero/fully_shard.hpp"
 
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,9 +14,15 @@ namespace plimsoll::engine::zero {
 
 // What a module and its wrapped blocks have in common.
 struct WrappedUnit::Shared {
+  // Calls of a block in one run() whose input wants a gradient: the last such gradient ends the block.
+  struct Calls {
+    std::int64_t all = 0;
+    std::int64_t left = 0;  // in this backward pass
+  };
   struct Block {
     std::string name;
     Forward forward;
+    std::shared_ptr<Calls> calls = nullptr;  // of the run() that was last; null: none yet
   };
 
   Shared(std::shared_ptr<torch::nn::Module> m, comm::Communicator& w, const Settings& s)
@@ -27,7 +34,6 @@ struct WrappedUnit::Shared {
   std::vector<Block> blocks;
   std::optional<Sharder> sharder;
   std::vector<at::Tensor> refusals;  // by parameter: stands for a gradient that is sharded
-  bool ending_queued = false;        // backward_ends() is called when this pass is over
   bool last_micro_batch = true;      // of the pass
   bool refused = false;              // gradients are refusals
 
@@ -39,8 +45,9 @@ struct WrappedUnit::Shared {
     return *sharder;
   }
 
-  void backward_of_root();
+  void begin_backward();
   void end_backward();
+  void watch_input(const at::Tensor& input, std::size_t block);
   // Whether the pass that ends has summed gradients over ranks.
   bool reduces() const {
     return shard::shards(settings.stage, world.size()) &&
@@ -86,20 +93,27 @@ at::Tensor refusal(const at::Tensor& parameter, const std::string& unit) {
 
 // --- backward -----------------------------------------------------------------------------------
 
-// The first thing that happens in a backward pass.
-void WrappedUnit::Shared::backward_of_root() {
-  Sharder& s = *sharder;
-  if (!std::exchange(ending_queued, true)) {
-    if (std::exchange(refused, false)) {
-      for (std::size_t p = 0; p < refusals.size(); ++p) s.tensor(p).mutable_grad().reset();
-    }
-    when_backward_ends([this] { end_backward(); });
+// At the first event of a backward pass.
+void WrappedUnit::Shared::begin_backward() {
+  if (std::exchange(refused, false)) {
+    for (std::size_t p = 0; p < refusals.size(); ++p) sharder->tensor(p).mutable_grad().reset();
   }
-  s.backward_begins(s.root());
+  when_backward_ends([this] { end_backward(); });
+}
+
+void WrappedUnit::Shared::watch_input(const at::Tensor& input, std::size_t block) {
+  std::shared_ptr<Calls>& calls = blocks[block].calls;
+  if (!calls) calls = std::make_shared<Calls>();
+  ++calls->all;
+  ++calls->left;
+  input.register_hook([this, block, calls](const at::Tensor&) {
+    if (--calls->left > 0) return;
+    calls->left = calls->all;
+    sharder->backward_passed(static_cast<shard::UnitIndex>(block));
+  });
 }
 
 void WrappedUnit::Shared::end_backward() {
-  ending_queued = false;
   sharder->backward_ends();
   if (!reduces()) return;
   refused = true;
@@ -114,8 +128,7 @@ at::Tensor WrappedUnit::operator()(const at::Tensor& input) const {
   const bool rerun = sharder.schedule().in_backward();
   sharder.forward_begins(u, current_pass());
   if (!rerun && input.requires_grad() && at::GradMode::is_enabled()) {
-    input.register_hook(
-        [shared = shared_.get(), u](const at::Tensor&) { shared->sharder->backward_passed(u); });
+    shared_->watch_input(input, block_);
   }
   at::Tensor output = shared_->blocks[block_].forward(input);
   if (!rerun && output.requires_grad()) {
@@ -157,18 +170,53 @@ WrappedUnit ShardedModule::wrap(std::shared_ptr<torch::nn::Module> block,
 
 namespace {
 
+// Sixteen bits hold no update that is smaller than 1/256 of the weight, so a rate of 1e-4 changes
+// nothing, for ever and without a sign of it.
+void refuse_lost_updates(const std::string& name, const at::Tensor& tensor,
+                         const Settings& settings) {
+  const at::ScalarType type = settings.compute.value_or(tensor.scalar_type());
+  if (settings.master || settings.narrow_masters || !tensor.requires_grad()) return;
+  if (!tensor.is_floating_point() || c10::elementSize(type) > 2) return;
+  throw std::invalid_argument(fmt::format(
+      "[zero] parameter '{}': {} without a master, expected one, since small updates of "
+      "it are lost. Hint: Settings::master = at::kFloat, or narrow_masters = true",
+      name, c10::toString(type)));
+}
+
+// Two tensors over one memory would become two parameters, of which one is never trained.
+void refuse_shared_memory(const ShardedModel& model) {
+  std::unordered_map<const void*, std::size_t> first;  // by start of the memory
+  for (std::size_t p = 0; p < model.tensors.size(); ++p) {
+    const at::Tensor& tensor = model.tensors[p];
+    if (tensor.is_meta() || tensor.numel() == 0) continue;
+    const auto [seen, fresh] = first.emplace(tensor.const_data_ptr(), p);
+    if (fresh || model.tensors[seen->second].is_same(tensor)) continue;
+    throw std::invalid_argument(
+        fmt::format("[zero] parameters '{}' and '{}' are two tensors over one memory, expected one "
+                    "tensor or two memories. Hint: tie them by registering the same tensor twice",
+                    model.parameters[seen->second].name, model.parameters[p].name));
+  }
+}
+
 // Parameters of modules in the order of their names; a tied tensor under each of its names.
 ShardedModel model_of(const torch::nn::Module& module, const std::vector<std::string>& blocks,
                       const Settings& settings) {
   ShardedModel model;
   for (const auto& item : module.named_parameters()) {
+    refuse_lost_updates(item.key(), item.value(), settings);
     model.parameters.push_back(described(item.key(), item.value(), settings));
     model.tensors.push_back(item.value());
   }
   auto units = shard::group_by_blocks(model.parameters, blocks);
   if (!units) throw std::invalid_argument(format_error(units.error()));
+  refuse_shared_memory(model);
   model.units = std::move(*units);
   return model;
+}
+
+std::string without_values(const char* what, const std::string& name) {
+  return fmt::format(
+      "[zero] {} '{}' is on the meta device, expected values. Hint: initialise(fill)", what, name);
 }
 
 // Buffers of rank 0; those on the meta device get memory first.
@@ -177,7 +225,8 @@ void share_buffers(torch::nn::Module& module, comm::Communicator& world,
   for (const auto& item : module.named_buffers()) {
     const at::Tensor& buffer = item.value();
     if (!buffer.defined() || buffer.numel() == 0) continue;
-    if (buffer.is_meta() && fill) {
+    if (buffer.is_meta()) {
+      if (!fill) throw std::invalid_argument(without_values("buffer", item.key()));
       const at::Tensor real = at::empty(buffer.sizes(), buffer.options().device(at::kCPU));
       place_parameter(buffer, real.storage(), 0, real.scalar_type());
       fill(item.key(), buffer);
@@ -199,12 +248,12 @@ void ShardedModule::initialise(const Fill& fill) {
   ShardedModel model = model_of(*s.module, names, s.settings);
   const std::vector<shard::Parameter> parameters = model.parameters;
   const std::vector<at::Tensor> tensors = model.tensors;
-  const auto values = [&](std::size_t p, const at::Tensor&) {
-    if (!tensors[p].is_meta()) return tensors[p].detach().contiguous().clone();
-    if (!fill) {
-      throw std::invalid_argument(fmt::format(
-          "[zero] parameter '{}' is on the meta device, expected values. Hint: initialise(fill)",
-          parameters[p].name));
+  const auto values = [&](std::size_t p, const at::Tensor& placed) -> at::Tensor {
+    if (!tensors[p].is_meta()) return tensors[p].detach().contiguous();
+    if (!fill) throw std::invalid_argument(without_values("parameter", parameters[p].name));
+    if (placed.scalar_type() == tensors[p].scalar_type()) {
+      fill(parameters[p].name, placed);
+      return {};
     }
     const at::Tensor made =
         at::empty(tensors[p].sizes(), at::TensorOptions().dtype(tensors[p].dtype()));
@@ -212,6 +261,7 @@ void ShardedModule::initialise(const Fill& fill) {
     return made;
   };
   s.sharder.emplace(std::move(model), s.settings, s.world, values);
+  s.sharder->when_pass_begins([shared = shared_.get()] { shared->begin_backward(); });
   share_buffers(*s.module, s.world, fill);
   s.refusals.resize(tensors.size());
   for (std::size_t p = 0; p < tensors.size(); ++p) {
@@ -225,7 +275,7 @@ at::Tensor ShardedModule::run(const std::function<at::Tensor()>& forward, bool l
   WrappedUnit::Shared& s = *shared_;
   Sharder& sharder = s.started();
   if (sharder.schedule().in_backward()) sharder.abandon();  // the pass before ended by an exception
-  s.ending_queued = false;
+  for (WrappedUnit::Shared::Block& block : s.blocks) block.calls = nullptr;
   s.last_micro_batch = last_micro_batch;
   sharder.begin_micro_batch(last_micro_batch);
   sharder.forward_begins(sharder.root(), current_pass());
@@ -237,7 +287,9 @@ at::Tensor ShardedModule::run(const std::function<at::Tensor()>& forward, bool l
     throw;
   }
   if (loss.requires_grad()) {
-    loss.register_hook([shared = shared_.get()](const at::Tensor&) { shared->backward_of_root(); });
+    loss.register_hook([shared = shared_.get()](const at::Tensor&) {
+      shared->sharder->backward_begins(shared->sharder->root());
+    });
   }
   sharder.forward_ends(sharder.root());
   return loss;

@@ -23,9 +23,13 @@
 //     ShardOptimizer.
 //   - Parameters that a rank did not use in a pass count as zeros on it. Ranks that run units in
 //     different order end with Mismatch where their collectives differ (stage 3).
-//   - Tied parameters belong to one unit, or wrap() names both owners.
+//   - Tied parameters belong to one unit, or initialise() names both owners. So do two tensors over
+//     one memory.
+//   - 16-bit parameters need Settings::master, or initialise() refuses: small updates would be lost.
 //   - Several forward passes before backward, one module called twice, checkpointing inside and around
-//     units work. After a pass without backward (evaluation) call it under torch::NoGradGuard.
+//     units, backward passes inside a unit's backward (a loop over tiles) work.
+//   - A step before the last micro-batch, or after a backward pass that threw, throws.
+// Evaluate under torch::NoGradGuard: without it the root stays gathered until the next step.
 //
 // Per rank; every rank makes the same calls in the same order. One thread.
 #pragma once
@@ -83,7 +87,8 @@ class ShardedModule {
 
   // Shards the module. Values come from the module as it is, or, where parameters are on the meta
   // device, from `fill(name, tensor)`, which has to give the same on every rank. Buffers are those of
-  // rank 0. Collective. std::invalid_argument for ties across units, naming both.
+  // rank 0. Collective. std::invalid_argument for what is refused above. Beside its shards a rank holds at
+  // most one unit and one parameter meanwhile.
   using Fill = std::function<void(const std::string& name, at::Tensor tensor)>;
   void initialise(const Fill& fill = nullptr);
 

@@ -1,4 +1,7 @@
-// What the optimizer sees of a unit.
+// What the optimizer and checkpoints see of a unit.
+#include <utility>
+
+#include "plimsoll/engine/zero/blocks.hpp"
 #include "plimsoll/engine/zero/unit_shard.hpp"
 
 namespace plimsoll::engine::zero {
@@ -13,7 +16,9 @@ std::vector<OwnedPiece> UnitShard::owned(const std::vector<at::Tensor>& accumula
     if (!group.trainable()) continue;
     if (!divided()) {
       for (std::size_t i = 0; i < group.parameters().size(); ++i) {
-        pieces.push_back(whole(group, groups_[g], i, accumulators));
+        OwnedPiece piece = whole(group, groups_[g], i, accumulators);
+        // Parameters without elements are never reduced: what stands for their gradient is no sum.
+        if (!piece.in_parameter.empty()) pieces.push_back(std::move(piece));
       }
       continue;
     }
@@ -23,6 +28,70 @@ std::vector<OwnedPiece> UnitShard::owned(const std::vector<at::Tensor>& accumula
     }
   }
   return pieces;
+}
+
+std::vector<OwnedPiece> UnitShard::held() const {
+  const std::vector<at::Tensor> no_accumulators(parameters_.size());
+  std::vector<OwnedPiece> pieces;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const Group& group = layout_.groups()[g];
+    const bool is_divided =
+        divided() && (group.trainable() || settings_.stage == Stage::kParameters);
+    if (!is_divided) {
+      for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+        pieces.push_back(whole(group, groups_[g], i, no_accumulators));
+      }
+      continue;
+    }
+    for (const shard::FlatOrder::Piece& piece :
+         group.flat().pieces(group.partition().range(world_.rank()))) {
+      pieces.push_back(part(groups_[g], group, piece));
+    }
+  }
+  for (OwnedPiece& piece : pieces) piece.gradient.reset();
+  return pieces;
+}
+
+namespace {
+
+// The stretch `range` of its parameter, which `piece` covers.
+OwnedPiece cut(const OwnedPiece& piece, const shard::Range& range) {
+  const auto of = [&](const at::Tensor& t) {
+    if (!t.defined()) return t;
+    return t.narrow(0, range.begin - piece.in_parameter.begin, range.size());
+  };
+  OwnedPiece result;
+  result.parameter = piece.parameter;
+  result.in_parameter = range;
+  result.weights = of(piece.weights);
+  result.first = of(piece.first);
+  result.second = of(piece.second);
+  result.copy = of(piece.copy);
+  return result;
+}
+
+}  // namespace
+
+std::vector<OwnedPiece> UnitShard::share() const {
+  std::vector<shard::Range> own(parameters_.size());
+  for (const Group& group : layout_.groups()) {
+    for (const shard::FlatOrder::Piece& piece :
+         group.flat().pieces(group.partition().range(world_.rank()))) {
+      own[group.parameters()[piece.array]] = piece.in_array;
+    }
+  }
+  std::vector<OwnedPiece> pieces;
+  for (const OwnedPiece& piece : held()) {
+    const shard::Range range = intersection(piece.in_parameter, own[piece.parameter]);
+    if (!range.empty()) pieces.push_back(cut(piece, range));
+  }
+  return pieces;
+}
+
+void UnitShard::adopt_held() {
+  for (const OwnedPiece& piece : held()) {
+    if (piece.copy.defined()) copy_elements(piece.copy, piece.weights);
+  }
 }
 
 OwnedPiece UnitShard::whole(const Group& group, const GroupShard& shard, std::size_t array,

@@ -22,6 +22,8 @@ struct Settings {
   std::optional<at::ScalarType> compute;
   // Masters of 16-bit parameters, updated by the optimizer; none: parameters are their own.
   std::optional<at::ScalarType> master;
+  // Modules: 16-bit parameters may be their own masters, although small updates of them are lost.
+  bool narrow_masters = false;
   at::ScalarType moment = at::kFloat;
   int moments = 2;  // per parameter: adamw 2, sgd-momentum and lion 1, sgd 0
 };

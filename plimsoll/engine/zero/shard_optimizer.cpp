@@ -11,6 +11,7 @@ ShardOptimizer::ShardOptimizer(Sharder& sharder, plan::Optimizer kind,
     : sharder_(sharder), kind_(kind), settings_(settings) {}
 
 StepReport ShardOptimizer::step(const StepOptions& options) {
+  sharder_.expect_reduced();
   StepReport report;
   const double parts = static_cast<double>(sharder_.world().size()) * options.micro_batches;
   double scale = 1 / parts;
@@ -39,6 +40,9 @@ void ShardOptimizer::update(const OwnedPiece& piece, double gradient_scale) cons
       return sgd_step(range, settings_, gradient_scale);
     case plan::Optimizer::kLion:
       return lion_step(range, settings_, gradient_scale);
+    case plan::Optimizer::kAdafactor:
+    case plan::Optimizer::kAdamW8bit:
+      throw InternalError("another library's optimizer");
   }
 }
 

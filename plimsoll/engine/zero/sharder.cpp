@@ -1,5 +1,7 @@
 #include "plimsoll/engine/zero/sharder.hpp"
 
+#include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
@@ -54,9 +56,15 @@ Sharder::Sharder(ShardedModel model, const Settings& settings, comm::Communicato
     operations_.push_back(fmt::format("unit {}", unit.name));
     std::int64_t count = 0;
     for (std::size_t p : unit.parameters) count += model_.parameters[p].trainable ? 1 : 0;
+    if (!layouts[u].has_trainable()) count = 0;  // all of them without elements
     trainable_.push_back(count);
   }
-  missing_ = trainable_;
+  forget_pass();
+  listed_.resize(model_.tensors.size());
+  std::iota(listed_.begin(), listed_.end(), std::size_t{0});
+  for (const shard::Unit& unit : model_.units.units) {
+    for (const shard::Unit::Alias& tie : unit.aliases) listed_[tie.alias] = tie.listed;
+  }
   for (const std::unique_ptr<UnitShard>& unit : units_) {
     if (settings_.stage == Stage::kNothing) {
       unit->adopt(fill);
@@ -75,26 +83,57 @@ Sharder::~Sharder() {
 
 void Sharder::watch_gradients() {
   for (std::size_t p = 0; p < model_.tensors.size(); ++p) {
-    if (!model_.parameters[p].trainable) continue;
+    if (!model_.parameters[p].trainable || listed_[p] != p) continue;
     on_gradient(model_.tensors[p], [this, p](const at::Tensor&) { gradient_arrived(p); });
   }
 }
 
-void Sharder::gradient_arrived(std::size_t p) {
-  const auto u = model_.units.unit_of[p];
+void Sharder::enter_pass() {
+  if (schedule_.in_backward()) return;
+  pass_ = running_pass();
+  if (!pass_begins_) return;
+  pass_begins_();
+  carry_out(schedule_.backward_begins(root()));  // whatever came first, the root may be read
+}
+
+void Sharder::sum_locally(std::size_t p) {
   const at::Tensor& tensor = model_.tensors[p];
-  if (arithmetic(settings_, tensor.scalar_type(), world_.size()).local_sums) {
-    at::Tensor& gradient = tensor.mutable_grad();
-    if (accumulators_[p].defined()) {
-      add_gradient(accumulators_[p], gradient);
-    } else {
-      const TagScope tag(Tag::kGradients);
-      accumulators_[p] = gradient.detach().to(sum_type(tensor.scalar_type()));
-    }
-    gradient.reset();
+  if (!arithmetic(settings_, tensor.scalar_type(), world_.size()).local_sums) return;
+  at::Tensor& gradient = tensor.mutable_grad();
+  if (accumulators_[p].defined()) {
+    add_gradient(accumulators_[p], gradient);
+  } else {
+    const TagScope tag(Tag::kGradients);
+    accumulators_[p] = gradient.detach().to(sum_type(tensor.scalar_type()));
   }
-  if (--missing_[u] > 0) return;
-  carry_out(schedule_.gradients_complete(static_cast<UnitIndex>(u)));
+  gradient.reset();
+}
+
+// A backward pass inside a node of this one (a loop of partial backwards) may bring the same gradient
+// many times; such a unit is complete when the gradient of its input says so, or at the end.
+void Sharder::gradient_arrived(std::size_t p) {
+  enter_pass();
+  const auto u = model_.units.unit_of[p];
+  Arrivals& arrivals = arrivals_[u];
+  if (trainable_[u] == 0) return;
+  if (arrivals.complete) {
+    throw std::logic_error(
+        fmt::format("[zero] parameter '{}' got a gradient after those of its unit '{}' were summed "
+                    "over the ranks, expected it before the gradient of the unit's input. Hint: a "
+                    "backward() inside backward may use a parameter only as long as its unit runs",
+                    model_.parameters[p].name, units_[u]->name()));
+  }
+  sum_locally(p);
+  if (running_pass() != pass_) {
+    arrivals.nested = true;
+  } else if (--arrivals.missing == 0) {
+    complete(static_cast<UnitIndex>(u));
+  }
+}
+
+void Sharder::complete(UnitIndex u) {
+  arrivals_[static_cast<std::size_t>(u)].complete = true;
+  carry_out(schedule_.gradients_complete(u));
 }
 
 // --- events -------------------------------------------------------------------------------------
@@ -103,21 +142,57 @@ void Sharder::forward_begins(UnitIndex u, shard::Pass pass) {
   carry_out(schedule_.forward_begins(u, pass));
 }
 void Sharder::forward_ends(UnitIndex u) { carry_out(schedule_.forward_ends(u)); }
-void Sharder::backward_begins(UnitIndex u) { carry_out(schedule_.backward_begins(u)); }
-void Sharder::backward_passed(UnitIndex u) { carry_out(schedule_.backward_passed(u)); }
+
+void Sharder::begin_micro_batch(bool last) {
+  last_micro_batch_ = last;
+  schedule_.begin_micro_batch(last);
+}
+
+void Sharder::backward_begins(UnitIndex u) {
+  enter_pass();
+  carry_out(schedule_.backward_begins(u));
+}
+
+void Sharder::backward_passed(UnitIndex u) {
+  enter_pass();
+  const Arrivals& arrivals = arrivals_[static_cast<std::size_t>(u)];
+  if (arrivals.nested && !arrivals.complete) complete(u);
+  carry_out(schedule_.backward_passed(u));
+}
 
 void Sharder::backward_ends() {
   carry_out(schedule_.backward_ends());
-  missing_ = trainable_;
+  unreduced_ = sharded() && !settings_.reduce_each && !last_micro_batch_;
+  forget_pass();
 }
 
 void Sharder::abandon() {
   carry_out(schedule_.abandon());
-  missing_ = trainable_;
+  forget_pass();
   zero_grad();
 }
 
+void Sharder::forget_pass() {
+  pass_ = -1;
+  arrivals_.clear();
+  for (const std::int64_t count : trainable_) arrivals_.push_back({count});
+}
+
+void Sharder::expect_reduced() const {
+  if (schedule_.in_backward()) {
+    throw std::logic_error(
+        "[zero] step() after a backward pass that did not end, expected one that did. Hint: the "
+        "gradients of a pass that threw are lost; run() the step again");
+  }
+  if (unreduced_) {
+    throw std::logic_error(
+        "[zero] step() before the last micro-batch, expected gradients that are summed over the "
+        "ranks. Hint: run(forward, /*last_micro_batch=*/true) for the last one of a step");
+  }
+}
+
 void Sharder::zero_grad() {
+  unreduced_ = false;
   for (const std::unique_ptr<UnitShard>& unit : units_) unit->drop_sums();
   for (at::Tensor& accumulator : accumulators_) accumulator.reset();
   for (const at::Tensor& tensor : model_.tensors) tensor.mutable_grad().reset();
@@ -189,7 +264,9 @@ double Sharder::squared_norm_of_sums() {
 }
 
 // Owners write their pieces into zeros; the sum over ranks joins them exactly.
-at::Tensor Sharder::gathered_sum(std::size_t p) {
+at::Tensor Sharder::gathered_sum(std::size_t parameter) {
+  const std::size_t p = listed_.at(parameter);
+  if (!model_.parameters[p].trainable) return {};
   const at::Tensor& tensor = model_.tensors[p];
   const at::TensorOptions options = tensor.options().dtype(sum_type(tensor.scalar_type()));
   at::Tensor whole = at::zeros({tensor.numel()}, options.requires_grad(false));
@@ -206,6 +283,29 @@ at::Tensor Sharder::gathered_sum(std::size_t p) {
     world_.all_reduce(view_of(whole), view_of(whole), {model_.parameters[p].name, step_}).wait();
   }
   return whole.view(tensor.sizes());
+}
+
+std::vector<OwnedPiece> Sharder::held() const {
+  std::vector<OwnedPiece> pieces;
+  for (const std::unique_ptr<UnitShard>& unit : units_) {
+    for (OwnedPiece& piece : unit->held()) pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+std::vector<OwnedPiece> Sharder::share() const {
+  std::vector<OwnedPiece> pieces;
+  for (const std::unique_ptr<UnitShard>& unit : units_) {
+    for (OwnedPiece& piece : unit->share()) pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+void Sharder::adopt_held() {
+  for (UnitIndex u = 0; u < unit_count(); ++u) {
+    units_[static_cast<std::size_t>(u)]->adopt_held();
+    updated(u);
+  }
 }
 
 void Sharder::gather_everything() {

@@ -74,34 +74,32 @@ std::string UnitShard::freed_message() const {
 // --- the model ----------------------------------------------------------------------------------
 
 void UnitShard::take_over(const Fill& fill) {
-  std::vector<at::Tensor> values;
-  if (layout_.storage_bytes() > 0) values = place(fill);
+  const std::int64_t bytes = layout_.storage_bytes();
+  if (bytes > 0) {
+    storage_ = make_storage(shared_block(world_, settings_.device, bytes, Tag::kParameters), bytes);
+  }
   make_shards();
-  if (layout_.storage_bytes() == 0) return;
-  fill_shards(values);
+  if (bytes == 0) return;
+  for (std::size_t g = 0; g < groups_.size(); ++g) place(g, fill);
   if (settings_.stage == Stage::kParameters) free_storage(storage_, freed_message());
 }
 
-// Returns the values by parameter of the model.
-std::vector<at::Tensor> UnitShard::place(const Fill& fill) {
-  std::vector<at::Tensor> values(parameters_.size());
-  const std::int64_t bytes = layout_.storage_bytes();
-  storage_ = make_storage(shared_block(world_, settings_.device, bytes, Tag::kParameters), bytes);
-  for (const Group& group : layout_.groups()) {
-    for (std::size_t i = 0; i < group.parameters().size(); ++i) {
-      const std::size_t p = group.parameters()[i];
-      const at::Tensor placed =
-          tensor_in(storage_, group.place(i), parameters_[p].sizes(), type_of(group));
-      values[p] = fill(p, placed);
-      if (values[p].defined()) {
-        copy_elements(placed, values[p]);
-      } else {
-        values[p] = placed;
-      }
-      place_parameter(parameters_[p], storage_, group.place(i), type_of(group));
+// One parameter after the other: beside shards and the unit at most one parameter is alive.
+void UnitShard::place(std::size_t g, const Fill& fill) {
+  const Group& group = layout_.groups()[g];
+  for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+    const std::size_t p = group.parameters()[i];
+    const at::Tensor placed =
+        tensor_in(storage_, group.place(i), parameters_[p].sizes(), type_of(group));
+    at::Tensor values = fill(p, placed);
+    if (values.defined()) {
+      copy_elements(placed, values);
+    } else {
+      values = placed;
     }
+    place_parameter(parameters_[p], storage_, group.place(i), type_of(group));
+    fill_shard(g, i, values);
   }
-  return values;
 }
 
 void UnitShard::make_shards() {
@@ -125,19 +123,18 @@ void UnitShard::make_shards() {
   }
 }
 
-void UnitShard::fill_shards(const std::vector<at::Tensor>& values) {
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const Group& group = layout_.groups()[g];
-    const at::Tensor& target =
-        groups_[g].master.defined() ? groups_[g].master : groups_[g].parameters;
-    if (!target.defined()) continue;
-    const shard::Range own = group.partition().range(world_.rank());
-    for (const shard::FlatOrder::Piece& piece : group.flat().pieces(own)) {
-      const at::Tensor& value = values[group.parameters()[piece.array]];
-      const std::int64_t size = piece.in_flat.size();
-      copy_elements(target.narrow(0, piece.in_flat.begin - own.begin, size),
-                    value.detach().view({-1}).narrow(0, piece.in_array.begin, size));
-    }
+// What this rank owns of array i of group g.
+void UnitShard::fill_shard(std::size_t g, std::size_t i, const at::Tensor& values) {
+  const Group& group = layout_.groups()[g];
+  const at::Tensor& target =
+      groups_[g].master.defined() ? groups_[g].master : groups_[g].parameters;
+  if (!target.defined()) return;
+  const shard::Range own = group.partition().range(world_.rank());
+  for (const shard::FlatOrder::Piece& piece : group.flat().pieces(own)) {
+    if (piece.array != i) continue;
+    const std::int64_t size = piece.in_flat.size();
+    copy_elements(target.narrow(0, piece.in_flat.begin - own.begin, size),
+                  values.detach().view({-1}).narrow(0, piece.in_array.begin, size));
   }
 }
 

@@ -42,7 +42,7 @@ class UnitShard {
   // masters and moments, and at stage 3 frees the storage. `fill(i, placed)` gives the values of
   // parameter i: it returns them, of any floating type, or writes them to `placed`, which has the
   // parameter's shape and the type that forward reads, and returns an undefined tensor. Masters keep
-  // what a wider type holds. Returned tensors live until the unit is done.
+  // what a wider type holds. A returned tensor is dropped before the next parameter.
   using Fill = std::function<at::Tensor(std::size_t parameter, const at::Tensor& placed)>;
   void take_over(const Fill& fill);
   // Once, at stage 0: masters and moments per parameter. Parameters that are where they run and have their
@@ -65,6 +65,14 @@ class UnitShard {
   // What the optimizer updates, in ascending order; gradients are undefined while there are none. Where
   // nothing is reduced (stage 0 at R = 1) they are `accumulators`, or .grad where those are undefined.
   std::vector<OwnedPiece> owned(const std::vector<at::Tensor>& accumulators) const;
+  // What this rank holds of every parameter, frozen ones included, without gradients: all of it, or its
+  // own stretch. Frozen parameters are whole where they are not divided.
+  std::vector<OwnedPiece> held() const;
+  // The part of held() that is this rank's to save: disjoint over the ranks, together everything.
+  std::vector<OwnedPiece> share() const;
+  // After values were written into held(): masters go into what forward reads. What other ranks own
+  // follows with update().
+  void adopt_held();
   // Bytes of the sums that lie here and belong to `rank`, in ascending order. At stage 0 every rank
   // has everybody's.
   std::vector<at::Tensor> sums_of(std::int32_t rank) const;
@@ -88,10 +96,10 @@ class UnitShard {
   bool mastered(const shard::Group& group) const;
   bool divided() const { return settings_.stage != shard::Stage::kNothing; }
 
-  std::vector<at::Tensor> place(const Fill& fill);
+  void place(std::size_t group, const Fill& fill);
   at::Tensor give_memory(std::size_t parameter, at::ScalarType type, const Fill& fill) const;
   void make_shards();
-  void fill_shards(const std::vector<at::Tensor>& values);
+  void fill_shard(std::size_t group, std::size_t array, const at::Tensor& values);
   std::byte* base(const shard::Group& group) const;
   void move(const shard::Group& group, const std::vector<shard::Move>& moves) const;
   at::Tensor packed(const shard::Group& group) const;

@@ -20,7 +20,7 @@ class DecoderBuilder {
                               InputKind::kZeros);
     }
     attention_.make_tables();
-    w_ = make_weights(g_, spec_, options_.dtype);
+    w_ = make_weights(g_, spec_, options_);
     g_.enter("embeddings", -1);
     ValueId x = embeddings(inputs.ids);
     for (std::int64_t i = 0; i < spec_.layers; ++i) {
@@ -29,11 +29,9 @@ class DecoderBuilder {
       x = checkpointed_block(x, w_.layers[static_cast<std::size_t>(i)]);
     }
     g_.enter("head", -1);
-    const ValueId logits = head(x);
-    g_.begin_loss();
-    g_.enter("loss", -1);
-    const ValueId loss = language_loss(g_, logits, inputs.targets, spec_, options_);
-    Network network = g_.finish(logits, loss);
+    x = features(x);
+    Network network =
+        options_.loss_chunks > 1 ? end_in_chunks(x, inputs.targets) : end(x, inputs.targets);
     network.vocabulary = spec_.vocabulary;
     return network;
   }
@@ -64,23 +62,43 @@ class DecoderBuilder {
     return g_.add(x, positions);
   }
 
-  ValueId head(ValueId x) {
+  Network end(ValueId x, ValueId targets) {
+    const ValueId scores = logits(x);
+    g_.begin_loss();
+    g_.enter("loss", -1);
+    return g_.finish(scores, language_loss(g_, scores, targets, spec_, options_));
+  }
+
+  // No tensor of all logits: the network's `logits` are none.
+  Network end_in_chunks(ValueId x, ValueId targets) {
+    g_.begin_loss();
+    g_.enter("loss", -1);
+    const auto chunk_logits = [this](ValueId rows) { return logits(rows); };
+    return g_.finish(kNoValue, chunked_loss(g_, x, targets, spec_, options_, chunk_logits));
+  }
+
+  // What the head's matrix reads.
+  ValueId features(ValueId x) {
     if (a_.final_norm) x = norm(x, w_.final_norm);
     if (a_.embedding_width > 0) x = linear(x, w_.project_out);
     if (a_.masked_head) {
       x = g_.activation(spec_.activation, linear(x, w_.head_dense));
       x = norm(x, w_.head_norm);
     }
-    ValueId logits = linear(x, w_.head);
-    if (a_.logit_scale != 1) logits = g_.mul_number(logits, a_.logit_scale);
-    if (a_.logit_softcap == 0) return logits;
-    const ValueId small = g_.mul_number(logits, 1 / a_.logit_softcap);
+    return x;
+  }
+
+  ValueId logits(ValueId x) {
+    ValueId scores = linear(x, w_.head);
+    if (a_.logit_scale != 1) scores = g_.mul_number(scores, a_.logit_scale);
+    if (a_.logit_softcap == 0) return scores;
+    const ValueId small = g_.mul_number(scores, 1 / a_.logit_softcap);
     return g_.mul_number(g_.activation(OpKind::kTanh, small), a_.logit_softcap);
   }
 
   // --- blocks
 
-  ValueId linear(ValueId x, const Affine& w) { return g_.linear(x, w.weight, w.bias); }
+  ValueId linear(ValueId x, const Affine& w) { return plimsoll_linear(g_, options_, x, w); }
   ValueId norm(ValueId x, const Affine& w) { return plimsoll_norm(g_, spec_, x, w); }
 
   ValueId checkpointed_block(ValueId x, const LayerWeights& w) {
@@ -100,17 +118,23 @@ class DecoderBuilder {
 
   ValueId block(ValueId x, const LayerWeights& w) {
     if (a_.parallel) return parallel_block(x, w);
-    x = joined(x, attention_(norm_before() ? norm(x, w.attention_in) : x, w, facts_),
-               w.attention_out);
-    return joined(x, mlp(norm_before() ? norm(x, w.mlp_in) : x, w), w.mlp_out);
+    x = joined(x, attention_(branch_input(x, w.attention_in), w, facts_), w.attention_out);
+    return joined(x, mlp(branch_input(x, w.mlp_in), w), w.mlp_out);
   }
 
   ValueId parallel_block(ValueId x, const LayerWeights& w) {
-    const ValueId n = norm(x, w.attention_in);
+    const ValueId n = narrow(norm(x, w.attention_in));
     const ValueId attended = branch(attention_(n, w, facts_), w.attention_out);
-    const ValueId hidden = branch(mlp(a_.shared_norm ? n : norm(x, w.mlp_in), w), w.mlp_out);
+    const ValueId m = a_.shared_norm ? n : narrow(norm(x, w.mlp_in));
+    const ValueId hidden = branch(mlp(m, w), w.mlp_out);
     return g_.add(g_.add(x, attended), hidden);
   }
+
+  // Cast once for all products that read it.
+  ValueId branch_input(ValueId x, const Affine& before) {
+    return narrow(norm_before() ? norm(x, before) : x);
+  }
+  ValueId narrow(ValueId x) { return g_.cast(x, options_.operand()); }
 
   // What a branch adds to the residual stream.
   ValueId branch(ValueId y, const Affine& result_norm) {

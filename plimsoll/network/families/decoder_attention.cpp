@@ -10,8 +10,20 @@ namespace plimsoll::network {
 ValueId plimsoll_norm(Builder& g, const NetworkSpec& spec, ValueId x, const Affine& w) {
   const NormKind kind = spec.architecture.norm;
   const ValueId weight = adds_one(kind) ? g.add_number(w.weight, 1) : w.weight;
+  if (weight != kNoValue) x = g.cast(x, g.dtype_of(weight));
   if (is_layer_norm(kind)) return g.layer_norm(x, weight, w.bias, spec.norm_eps);
   return g.rms_norm(x, weight, spec.norm_eps);
+}
+
+ValueId plimsoll_linear(Builder& g, const BuildOptions& options, ValueId x, const Affine& w) {
+  const DType operand = options.operand();
+  x = g.cast(x, operand);
+  const ValueId bias = g.cast(w.bias, operand);
+  const ValueId y = g.linear(x, g.cast(w.weight, operand), bias);
+  if (w.adapter_a == kNoValue) return y;
+  const ValueId low = g.linear(x, g.cast(w.adapter_a, operand));
+  const ValueId small = g.linear(low, g.cast(w.adapter_b, operand));
+  return g.add(y, g.mul_number(small, options.lora->scale));
 }
 
 // --- constants
@@ -61,9 +73,9 @@ void DecoderAttention::make_rotary_table(double theta) {
   const std::string place = tables_.empty() ? "rope" : fmt::format("rope.{}", tables_.size());
   const Dims shape{1, options_.sequence, rotary_dim()};
   RotaryTable t{theta, kNoValue, kNoValue};
-  t.cos = g_.input(fmt::format("{}.cos", place), shape, options_.dtype, InputKind::kCosine);
+  t.cos = g_.input(fmt::format("{}.cos", place), shape, options_.operand(), InputKind::kCosine);
   g_.network().inputs.back().theta = theta;
-  t.sin = g_.input(fmt::format("{}.sin", place), shape, options_.dtype, InputKind::kSine);
+  t.sin = g_.input(fmt::format("{}.sin", place), shape, options_.operand(), InputKind::kSine);
   g_.network().inputs.back().theta = theta;
   tables_.push_back(t);
 }
@@ -74,7 +86,7 @@ void DecoderAttention::make_mask(std::int64_t window) {
   const std::int64_t t = options_.sequence;
   const Dims shape = alibi ? Dims{1, spec_.heads, t, t} : Dims{t, t};
   const std::string name = masks_.empty() ? "mask" : fmt::format("mask.{}", masks_.size());
-  masks_.push_back({window, g_.input(name, shape, options_.dtype, InputKind::kMask)});
+  masks_.push_back({window, g_.input(name, shape, options_.operand(), InputKind::kMask)});
   Input& input = g_.network().inputs.back();
   input.window = window;
   input.causal = a_.causal;
@@ -89,6 +101,7 @@ ValueId DecoderAttention::operator()(ValueId x, const LayerWeights& w, const Lay
     heads.q = qk_norm(heads.q, w.q_norm);
     heads.k = qk_norm(heads.k, w.k_norm);
   }
+  for (ValueId* head : {&heads.q, &heads.k, &heads.v}) *head = g_.cast(*head, options_.operand());
   const AttentionOptions o = attention_options(facts);
   const ValueId y = a_.attention_softcap > 0 ? capped_attention(heads, o)
                                              : g_.attention(heads.q, heads.k, heads.v, o);

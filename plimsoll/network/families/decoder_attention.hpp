@@ -15,6 +15,9 @@ namespace plimsoll::network {
 // The norm that the architecture asks for: one call of the library.
 ValueId plimsoll_norm(Builder& g, const NetworkSpec& spec, ValueId x, const Affine& w);
 
+// One call of the library; with an adapter its two products, their scaling and the sum.
+ValueId plimsoll_linear(Builder& g, const BuildOptions& options, ValueId x, const Affine& w);
+
 class DecoderAttention {
  public:
   // All three must outlive this object.
@@ -53,7 +56,7 @@ class DecoderAttention {
   void make_rotary_table(double theta);
   void make_mask(std::int64_t window);
 
-  ValueId linear(ValueId x, const Affine& w) { return g_.linear(x, w.weight, w.bias); }
+  ValueId linear(ValueId x, const Affine& w) { return plimsoll_linear(g_, options_, x, w); }
   ValueId norm(ValueId x, const Affine& w) { return plimsoll_norm(g_, spec_, x, w); }
   Dims head_shape(std::int64_t heads) const;
   ValueId clipped(ValueId x);

@@ -12,8 +12,13 @@ namespace {
 
 class WeightBuilder {
  public:
-  WeightBuilder(Builder& g, const NetworkSpec& spec, DType dtype)
-      : g_(g), spec_(spec), a_(spec.architecture), names_(weight_names(spec)), dtype_(dtype) {}
+  WeightBuilder(Builder& g, const NetworkSpec& spec, const BuildOptions& options)
+      : g_(g),
+        spec_(spec),
+        a_(spec.architecture),
+        names_(weight_names(spec)),
+        dtype_(options.dtype),
+        lora_(options.lora) {}
 
   TransformerWeights build() {
     TransformerWeights w;
@@ -44,6 +49,24 @@ class WeightBuilder {
     w.weight = matrix(name, out, in);
     if (bias) w.bias = vector(name, "bias", out, Init::kZeros);
     return w;
+  }
+
+  // A layer's matrix, which may have an adapter.
+  Affine linear(Matrix target, std::string_view name, std::int64_t out, std::int64_t in,
+                bool bias) {
+    Affine w = linear(name, out, in, bias);
+    if (!lora_ || !lora_->has(target)) return w;
+    w.adapter_a = adapter(name, "lora_A", lora_->rank, in, Init::kNormal);
+    w.adapter_b = adapter(name, "lora_B", out, lora_->rank, Init::kZeros);
+    return w;
+  }
+
+  ValueId adapter(std::string_view name, const char* part, std::int64_t rows, std::int64_t columns,
+                  Init init) {
+    const ValueId value = g_.parameter(fmt::format("{}{}.{}.weight", prefix_, name, part),
+                                       {rows, columns}, dtype_, init);
+    g_.network().parameters.back().adapter = true;
+    return value;
   }
 
   // 1 + w begins as 1, too.
@@ -110,13 +133,14 @@ class WeightBuilder {
     const std::int64_t keys = checked_mul(spec_.kv_heads, spec_.head_dim);
     const bool bias = a_.qkv_bias || spec_.attention_bias;
     if (a_.qkv == QkvLayout::kSeparate) {
-      w.q = linear(names_.q, queries, d, bias);
-      w.k = linear(names_.k, keys, d, bias);
-      w.v = linear(names_.v, keys, d, bias);
+      w.q = linear(Matrix::kQ, names_.q, queries, d, bias);
+      w.k = linear(Matrix::kK, names_.k, keys, d, bias);
+      w.v = linear(Matrix::kV, names_.v, keys, d, bias);
     } else {
-      w.qkv = linear(names_.qkv, checked_add(queries, checked_mul(2, keys)), d, bias);
+      const std::int64_t rows = checked_add(queries, checked_mul(2, keys));
+      w.qkv = linear(Matrix::kQkv, names_.qkv, rows, d, bias);
     }
-    w.output = linear(names_.output, d, queries, spec_.attention_bias);
+    w.output = linear(Matrix::kOutput, names_.output, d, queries, spec_.attention_bias);
     w.q_norm = qk_norm(names_.q_norm, spec_.heads);
     w.k_norm = qk_norm(names_.k_norm, spec_.kv_heads);
   }
@@ -146,12 +170,12 @@ class WeightBuilder {
     const std::int64_t d = spec_.width;
     const std::int64_t f = spec_.feed_forward;
     if (a_.fused_gate_up) {
-      w.gate_up = linear(names_.gate_up, checked_mul(2, f), d, spec_.mlp_bias);
+      w.gate_up = linear(Matrix::kGateUp, names_.gate_up, checked_mul(2, f), d, spec_.mlp_bias);
     } else {
-      if (a_.gated) w.gate = linear(names_.gate, f, d, spec_.mlp_bias);
-      w.up = linear(names_.up, f, d, spec_.mlp_bias);
+      if (a_.gated) w.gate = linear(Matrix::kGate, names_.gate, f, d, spec_.mlp_bias);
+      w.up = linear(Matrix::kUp, names_.up, f, d, spec_.mlp_bias);
     }
-    w.down = linear(names_.down, d, f, spec_.mlp_bias);
+    w.down = linear(Matrix::kDown, names_.down, d, f, spec_.mlp_bias);
   }
 
   bool norms_before() const {
@@ -174,6 +198,7 @@ class WeightBuilder {
   const Architecture& a_;
   const WeightNames names_;
   const DType dtype_;
+  const std::optional<Lora>& lora_;
   std::string prefix_;
 };
 
@@ -183,8 +208,11 @@ std::string layer_label(const NetworkSpec& spec, std::int64_t layer) {
   return fmt::format(fmt::runtime(weight_names(spec).layer), layer);
 }
 
-TransformerWeights make_weights(Builder& g, const NetworkSpec& spec, DType dtype) {
-  return WeightBuilder(g, spec, dtype).build();
+TransformerWeights make_weights(Builder& g, const NetworkSpec& spec, const BuildOptions& options) {
+  TransformerWeights weights = WeightBuilder(g, spec, options).build();
+  if (!options.lora) return weights;
+  for (Parameter& p : g.network().parameters) p.trainable = p.adapter;
+  return weights;
 }
 
 }  // namespace plimsoll::network

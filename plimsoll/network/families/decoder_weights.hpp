@@ -3,15 +3,19 @@
 
 #include <vector>
 
+#include "plimsoll/network/families/families.hpp"
 #include "plimsoll/network/network.hpp"
 #include "plimsoll/network/spec.hpp"
 
 namespace plimsoll::network {
 
-// A matrix [out, in] or a vector, and its bias; kNoValue where the model has none.
+// A matrix [out, in] or a vector, and its bias; kNoValue where the model has none. With an adapter of
+// rank r its matrices [r, in] and [out, r].
 struct Affine {
   ValueId weight = kNoValue;
   ValueId bias = kNoValue;
+  ValueId adapter_a = kNoValue;
+  ValueId adapter_b = kNoValue;
 };
 
 // Letters: D width, F feed-forward width, N query heads, K key/value heads, H head size.
@@ -42,7 +46,8 @@ struct TransformerWeights {
 // The place of a layer's parameters: "model.layers.3". Also what timelines call its operations.
 std::string layer_label(const NetworkSpec& spec, std::int64_t layer);
 
-// Makes all parameters in `g`, those of a layer in that layer's unit, others in unit -1.
-TransformerWeights make_weights(Builder& g, const NetworkSpec& spec, DType dtype);
+// Makes all parameters in `g`, those of a layer in that layer's unit, others in unit -1; with
+// options.lora its adapters, and everything but them frozen.
+TransformerWeights make_weights(Builder& g, const NetworkSpec& spec, const BuildOptions& options);
 
 }  // namespace plimsoll::network

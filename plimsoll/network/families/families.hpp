@@ -1,6 +1,10 @@
 // Builders: from a NetworkSpec and the sizes of a run to a Network.
 #pragma once
 
+#include <optional>
+#include <vector>
+
+#include "plimsoll/network/adaptation.hpp"
 #include "plimsoll/network/network.hpp"
 #include "plimsoll/network/spec.hpp"
 
@@ -21,11 +25,21 @@ struct BuildOptions {
   DType loss_dtype = DType::kFloat32;  // logits are cast to it before the loss when they differ
   AttentionKernel kernel = AttentionKernel::kFlash;
   double dropout = 0;
-  bool autocast = false;  // bf16 copies of weights and operands around matrix products
+  // bf16 copies of weights and operands around matrix products and attention; norms and the residual
+  // stream stay in `dtype`.
+  bool autocast = false;
   Checkpoint checkpoint = Checkpoint::kNone;
   Semantics semantics = Semantics::kPlimsoll;
   bool shared_targets = false;  // targets are the inputs
-  bool position_first = true;   // g++ evaluates the right operand of tok(ids) + pos(...) first
+  // Above 1: logits and loss in that many chunks of rows, at most; each is computed again in backward.
+  // Semantics plimsoll only, not for image networks.
+  std::int32_t loss_chunks = 1;
+  std::optional<Lora> lora;  // not for image networks
+  std::vector<FreezeRule> freeze;
+  bool position_first = true;  // g++ evaluates the right operand of tok(ids) + pos(...) first
+
+  // Of matrix products and attention.
+  DType operand() const { return autocast ? DType::kBFloat16 : dtype; }
 };
 
 // Never fails for a spec that validate() accepts; throws OverflowError for absurd sizes.

@@ -21,7 +21,14 @@ ValueId Context::linear(ValueId x, const Affine& weights) {
 ValueId Context::plain_linear(ValueId x, const Affine& weights) {
   const ValueId bias = narrow_parameter(weights.bias);
   const ValueId weight = narrow_parameter(weights.weight);
-  return g.linear(narrow(x), weight, bias);
+  return adapted(x, g.linear(narrow(x), weight, bias), weights);
+}
+
+ValueId Context::adapted(ValueId x, ValueId y, const Affine& weights) {
+  if (weights.adapter_a == kNoValue) return y;
+  const ValueId low = plain_linear(x, {weights.adapter_a});
+  const ValueId high = plain_linear(low, {weights.adapter_b});
+  return g.add(y, g.scale(high, o.lora->scale));
 }
 
 // transformers' Conv1D: addmm(bias, x, weight) with rows of x merged.
@@ -32,7 +39,7 @@ ValueId Context::column_linear(ValueId x, const Affine& weights) {
   const ValueId narrow_rows = narrow(flat);
   const ValueId bias = narrow_parameter(weights.bias);
   const ValueId y = g.operation(OpKind::kColumnLinear, {narrow_rows, weight, bias});
-  return g.view(y, {o.batch, o.sequence, -1});
+  return adapted(x, g.view(y, {o.batch, o.sequence, -1}), weights);
 }
 
 ValueId Context::matmul(ValueId x, ValueId y, const AttentionOptions& options) {

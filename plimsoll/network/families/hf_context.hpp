@@ -51,6 +51,8 @@ struct Context {
   ValueId narrow(ValueId x) { return o.autocast ? g.to(x, narrow_dtype()) : x; }
   ValueId linear(ValueId x, const Affine& weights);
   ValueId plain_linear(ValueId x, const Affine& weights);  // an nn.Linear in every model
+  // y + scale * B(A(x)), as peft's wrapper of a linear layer computes it; y without an adapter.
+  ValueId adapted(ValueId x, ValueId y, const Affine& weights);
   ValueId matmul(ValueId x, ValueId y, const AttentionOptions& options);
   ValueId cat(const std::vector<ValueId>& parts, std::size_t dim);  // of the widest dtype
   ValueId dropout(ValueId x) { return g.dropout(x, o.dropout); }

@@ -8,12 +8,16 @@ namespace plimsoll::network::hf {
 namespace {
 
 // FalconLinear: x @ weight.T + bias. Autocast does not keep casts of views, which weight.T is.
-ValueId falcon_linear(Context& c, ValueId x, const Affine& w) {
+ValueId falcon_product(Context& c, ValueId x, const Affine& w) {
   PythonFrame frame(c);
   frame(x);
   const ValueId weight = c.narrow(w.weight);
   const ValueId y = frame(c.g.linear(c.narrow(x), weight));
   return w.bias == kNoValue ? y : c.g.add(y, w.bias);
+}
+
+ValueId falcon_linear(Context& c, ValueId x, const Affine& w) {
+  return c.adapted(x, falcon_product(c, x, w), w);
 }
 
 ValueId picked(Context& c, ValueId x, std::int64_t index) {

@@ -116,7 +116,7 @@ Network build_hugging_face(const NetworkSpec& spec, const BuildOptions& given) {
   if (!hf::style_of(spec).sdpa) options.kernel = AttentionKernel::kEager;
   hf::Context c(spec, options);
   const TokenInputs inputs = token_inputs(c.g, options);
-  c.w = make_weights(c.g, spec, options.dtype);
+  c.w = make_weights(c.g, spec, options);
   if (c.style.column_weights) hf::transpose_matrices(c);
   hf::order_parameters(c);
   const ValueId x = hf::model(c, inputs.ids);

@@ -1,7 +1,5 @@
 #include "plimsoll/plan/allocator/caching_allocator.hpp"
 
-#include <algorithm>
-
 #include "plimsoll/base/checked.hpp"
 
 namespace plimsoll::plan::allocator {
@@ -25,13 +23,11 @@ CachingAllocator::Block CachingAllocator::make_record(const Record& record) {
   return block;
 }
 
-// The best free block, taken out of its pool.
-CachingAllocator::Block CachingAllocator::take_free(std::int64_t bytes, bool small) {
-  Pool& from = pool(small);
-  const auto best = from.lower_bound({bytes, 0, 0});
-  if (best == from.end()) return kNone;
+CachingAllocator::Block CachingAllocator::Pool::take(std::int64_t bytes) {
+  const auto best = place({bytes, 0, 0});
+  if (best == list_.end()) return kNone;
   const Block block = best->block;
-  from.erase(best);
+  list_.erase(best);
   return block;
 }
 
@@ -54,7 +50,7 @@ void CachingAllocator::give_back_free_segments() {
 }
 
 void CachingAllocator::give_back_free_segments(Pool& pool) {
-  std::erase_if(pool, [this](const Free& free) {
+  pool.erase_if([this](const Free& free) {
     const Record& record = records_[free.block];
     const bool whole = record.before == kNone && record.after == kNone;
     if (whole) {
@@ -83,7 +79,7 @@ void CachingAllocator::split(Block block, std::int64_t bytes) {
 CachingAllocator::Block CachingAllocator::allocate(std::int64_t bytes) {
   const std::int64_t rounded = rounded_request(bytes);
   const bool small = rounded <= kSmallLimit;
-  Block block = take_free(rounded, small);
+  Block block = pool(small).take(rounded);
   if (block == kNone) block = make_segment(rounded, small);
   if (block == kNone) return kNone;
   split(block, rounded);

@@ -17,9 +17,9 @@
 // of their making, which is an assumption that decides only between free blocks of equal size.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <set>
 #include <vector>
 
 namespace plimsoll::plan::allocator {
@@ -86,14 +86,30 @@ class CachingAllocator {
       return bytes != other.bytes ? bytes < other.bytes : address < other.address;
     }
   };
-  using Pool = std::set<Free>;
+  // Free blocks by size, then address. Few at a time: a sorted list is faster than a tree.
+  class Pool {
+   public:
+    void insert(const Free& free) { list_.insert(place(free), free); }
+    void erase(const Free& free) { list_.erase(place(free)); }
+    // The smallest of at least `bytes`, taken out; kNone when there is none.
+    Block take(std::int64_t bytes);
+    template <class Gone>
+    void erase_if(Gone&& gone) {
+      std::erase_if(list_, gone);
+    }
+
+   private:
+    std::vector<Free>::iterator place(const Free& free) {
+      return std::lower_bound(list_.begin(), list_.end(), free);
+    }
+    std::vector<Free> list_;
+  };
 
   Pool& pool(bool small) { return small ? small_ : large_; }
   Free free_entry(Block block) const {
     return {records_[block].bytes, records_[block].address, block};
   }
   Block make_record(const Record& record);
-  Block take_free(std::int64_t bytes, bool small);
   Block make_segment(std::int64_t bytes, bool small);
   void give_back_free_segments();
   void give_back_free_segments(Pool& pool);

@@ -44,17 +44,26 @@ class ChangeSearch {
     return {change.cost, change.flops, change.traffic, change.settings.size()};
   }
 
-  // The level that saves most by itself. Not always the last: with very many ranks, padding grows.
+  // How a level that does not fit by itself compares: states alone that are too many say nothing of
+  // the rest, and of equals the later level saves more, as a rule.
+  static std::tuple<bool, std::int64_t> lack(const Need& need) {
+    return {need.at_least, need.bytes};
+  }
+
+  // The last level that fits by itself, else the one that needs least. Not always the last: with very
+  // many ranks, padding grows.
   std::size_t strongest_level(const Move& move) {
     std::size_t strongest = move.levels.size() - 1;
-    std::int64_t least = INT64_MAX;
-    for (std::size_t level = 0; level < move.levels.size(); ++level) {
+    std::optional<Need> least;
+    for (std::size_t level = move.levels.size(); level-- > 0;) {
       Job job = job_;
       move.levels[level].apply(job);
-      const std::optional<Need> need = search_.of(job);
-      if (!need || need->bytes >= least) continue;
+      const std::optional<Need> need = search_.quick(job);
+      if (!need) continue;
+      if (need->fits) return level;
+      if (least && lack(*need) >= lack(*least)) continue;
       strongest = level;
-      least = need->bytes;
+      least = need;
     }
     return strongest;
   }
@@ -128,7 +137,7 @@ class ChangeSearch {
   }
 
   std::optional<Need> need_with(const Chosen& chosen, const Chosen& levels) {
-    return search_.of(job_with(chosen, levels));
+    return search_.quick(job_with(chosen, levels));
   }
 
   Change change_of(const Chosen& chosen, const Chosen& levels, const Need& need) const {

@@ -47,10 +47,9 @@ FitReport report_of(const network::NetworkSpec& spec, const Job& job) {
   FitReport report;
   report.spec = spec;
   report.job = job;
-  report.parameter_count = network.parameter_elements();
-  report.parameter_tensors = static_cast<std::int64_t>(network.parameters.size());
+  report.parameters = network.parameter_count();
   report.fit = make_fit(search, job);
-  report.closed_form = closed_form_largest(spec, job, report.parameter_count);
+  report.closed_form = closed_form_largest(spec, job, report.parameters);
   report.longest_sequence = longest_sequence(search, job);
   report.fewest_ranks = fewest_ranks(search, job);
   report.options = options_of(search, job, report.fit.need);

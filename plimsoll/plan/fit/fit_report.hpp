@@ -22,8 +22,7 @@ struct FitOption {
 struct FitReport {
   network::NetworkSpec spec;
   Job job;
-  std::int64_t parameter_count = 0;
-  std::int64_t parameter_tensors = 0;
+  network::ParameterCount parameters;
   Fit fit;
   LargestByClosedForm closed_form;
   std::optional<std::int64_t> longest_sequence;

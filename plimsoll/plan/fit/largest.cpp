@@ -20,26 +20,30 @@ class Bracket {
     if (!need || !need->fits) {
       fails_ = value;
       failed_ = true;
-      known_failure_ = need ? Point{value, need->bytes} : Point{};
+      failure_ = need;
       return false;
     }
     before_ = last_;
-    last_ = {value, need->bytes};
-    available_ = need->available;
+    last_ = {value, *need};
     return true;
   }
 
   std::int64_t fits() const { return last_.value; }
+  bool contains(std::int64_t value) const { return last_.value < value && value < fails_; }
   bool closed() const { return last_.value + 1 >= fails_; }
 
-  // Where a straight line through the last two known points meets the available bytes.
+  // Where a straight line meets the available bytes: between a value that fits and one that does not,
+  // or on through what the last two values request, with what the allocator has beyond it unchanged.
   std::int64_t predicted() const {
-    const Point other = before_.value > 0 ? before_ : known_failure_;
-    const double slope = static_cast<double>(last_.bytes - other.bytes) /
-                         static_cast<double>(last_.value - other.value);
-    if (other.value == 0 || !(slope > 0)) return inside(2 * static_cast<double>(last_.value));
-    const double room = static_cast<double>(available_ - last_.bytes);
-    return inside(static_cast<double>(last_.value) + std::floor(room / slope));
+    double run = difference(last_.value, before_.value);
+    double rise = difference(last_.need.requested, before_.need.requested);
+    if (failed_) {
+      run = difference(fails_, last_.value);
+      rise = failure_ ? difference(failure_->bytes, last_.need.bytes) : 0;
+    }
+    if (!(rise > 0)) return halfway();
+    const double room = difference(last_.need.available, last_.need.bytes);
+    return inside(static_cast<double>(last_.value) + std::floor(room * run / rise));
   }
 
   // The middle, or twice the value while none is known that fails.
@@ -51,8 +55,10 @@ class Bracket {
  private:
   struct Point {
     std::int64_t value = 0;
-    std::int64_t bytes = 0;
+    Need need;
   };
+
+  static double difference(std::int64_t a, std::int64_t b) { return static_cast<double>(a - b); }
 
   std::int64_t inside(double value) const {
     const auto low = static_cast<double>(last_.value + 1);
@@ -62,26 +68,26 @@ class Bracket {
 
   const NeedOf& need_of_;
   Point last_, before_;  // values that fit
-  Point known_failure_;  // the one at fails_, when its bytes are known
-  std::int64_t available_ = 0;
   std::int64_t fails_;
+  std::optional<Need> failure_;  // what fails_ needs, when that is known
   bool failed_ = false;
 };
 
 }  // namespace
 
-std::optional<std::int64_t> largest_that_fits(const NeedOf& need_of, std::int64_t most) {
+std::optional<std::int64_t> largest_that_fits(const NeedOf& need_of, std::int64_t most,
+                                              std::int64_t asked) {
   Bracket bracket(need_of, most);
   if (most < 1 || !bracket.ask(1)) return std::nullopt;
   // The law holds from 2 on: 2 and 3 are its first two points.
-  for (std::int64_t first = 2; first <= 3; ++first) {
-    if (bracket.closed() || !bracket.ask(first)) return bracket.fits();
+  for (const std::int64_t value : {std::int64_t{2}, std::int64_t{3}, asked}) {
+    if (bracket.contains(value)) bracket.ask(value);
   }
   // A law that is no straight line is bisected after a few predictions, so that the number of walks is
   // bounded by the digits of `most`.
   constexpr int kPredictions = 6;
-  for (int asked = 0; !bracket.closed(); ++asked) {
-    bracket.ask(asked < kPredictions ? bracket.predicted() : bracket.halfway());
+  for (int predictions = 0; !bracket.closed(); ++predictions) {
+    bracket.ask(predictions < kPredictions ? bracket.predicted() : bracket.halfway());
   }
   return bracket.fits();
 }
@@ -91,18 +97,18 @@ std::optional<std::int64_t> largest_batch(NeedSearch& search, const Job& job) {
   return largest_that_fits(
       [&](std::int64_t batch) {
         other.batch = batch;
-        return search.of(other);
+        return search.quick(other);
       },
-      kMostRows);
+      kMostRows, job.batch);
 }
 
 LargestByClosedForm closed_form_largest(const network::NetworkSpec& spec, const Job& job,
-                                        std::int64_t parameter_count) {
+                                        const network::ParameterCount& parameters) {
   if (spec.family == network::Family::kCnn) return {};
   const auto posts_at = [&](std::int64_t batch) {
     Job other = job;
     other.batch = batch;
-    return closed_form_of(spec, other, parameter_count, {}).posts;
+    return closed_form_of(spec, other, parameters, {}).posts;
   };
   const ClosedFormPosts one = posts_at(1);
   const double row = posts_at(2).activations - one.activations;
@@ -123,9 +129,9 @@ std::optional<std::int64_t> longest_sequence(NeedSearch& search, const Job& job)
   return largest_that_fits(
       [&](std::int64_t tokens) {
         other.sequence = tokens;
-        return search.of(other);
+        return search.quick(other);
       },
-      search.spec().positions);
+      search.spec().positions, job.sequence);
 }
 
 FewestRanks fewest_ranks(NeedSearch& search, const Job& job) {
@@ -136,7 +142,7 @@ FewestRanks fewest_ranks(NeedSearch& search, const Job& job) {
   const auto fits = [&](std::int64_t ranks) {
     other.ranks = static_cast<std::int32_t>(ranks);
     if (ranks == 1 && !divides) other.stage = shard::Stage::kNothing;
-    const std::optional<Need> need = search.of(other);
+    const std::optional<Need> need = search.quick(other);
     other.stage = result.stage;
     return need && need->fits;
   };

@@ -1,8 +1,8 @@
 // The largest value of one size of a job with which it still fits.
 //
-// Memory grows with the batch as A0 + k B from B = 2 on, so two walks predict the largest batch, and
-// two more show that B fits and B + 1 does not. Other sizes, and batches whose kernels change, take a
-// few walks more: the same search ends in bisection.
+// Requested bytes grow with the batch as A0 + k B from B = 2 on, so two walks predict the largest
+// batch, and two more show that B fits and B + 1 does not. What allocators round up, other sizes, and
+// batches whose kernels change take a few walks more: the same search ends in bisection.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,11 @@ namespace plimsoll::plan {
 using NeedOf = std::function<std::optional<Need>(std::int64_t)>;
 
 // A value in 1 .. most that fits while the next one does not (or there is none); none when 1 does not
-// fit. `need_of` returns none for what does not exist, which does not fit.
-std::optional<std::int64_t> largest_that_fits(const NeedOf& need_of, std::int64_t most);
+// fit. `need_of` returns none for what does not exist, which does not fit. Allocators make laws that
+// go up and down a little, with more than one such value: the one found is at least `asked` when that
+// fits, and below it when it does not.
+std::optional<std::int64_t> largest_that_fits(const NeedOf& need_of, std::int64_t most,
+                                              std::int64_t asked = 1);
 
 // --- of the batch, all else as in `job`
 std::optional<std::int64_t> largest_batch(NeedSearch& search, const Job& job);
@@ -31,7 +34,7 @@ struct LargestByClosedForm {
   std::optional<std::int64_t> without_A0;
 };
 LargestByClosedForm closed_form_largest(const network::NetworkSpec& spec, const Job& job,
-                                        std::int64_t parameter_count);
+                                        const network::ParameterCount& parameters);
 
 // --- of the sequence: up to the positions of the model. None for image networks too.
 std::optional<std::int64_t> longest_sequence(NeedSearch& search, const Job& job);

@@ -1,9 +1,13 @@
 // What a job needs of a device, again and again for jobs that differ a little: the question that a
 // search asks.
 //
-// The figure that decides is the highest instant of the whole run (first step and steady step) in
-// requested bytes of one rank, held against what the device has after its reserve. Not counted: what
-// allocators round up and what fragmentation wastes, which is why a narrow fit is called tight.
+// The figure that decides is the most real one that is known, of the whole run and of one rank, held
+// against what the device has after its reserve:
+//   backend cuda  bytes that PyTorch's caching allocator reserves, libraries' workspaces included,
+//                 with its free segments given back when the device is full; it fits when no request
+//                 fails. A plan's memory.reserved is the same figure.
+//   backend cpu   requested bytes, which its allocator hands out as they are.
+// Not counted: what NCCL, cuDNN and other processes take, which is why a narrow fit is called tight.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +23,16 @@ namespace plimsoll::plan {
 // Of one rank. FLOPs and traffic are what a search pays with.
 struct Need {
   std::int64_t bytes = 0;      // the figure that decides
-  std::int64_t available = 0;  // what it is held against
+  std::int64_t requested = 0;  // highest bytes of tensors; grows with the batch as a straight line
+  std::int64_t available = 0;  // what `bytes` is held against
   bool fits = false;
+  bool at_least = false;     // `bytes` is the model's states alone, which are too many already
   double flops = 0;          // of one step, all micro-batches, attention in full
   std::int64_t traffic = 0;  // of one step: bytes taken from other ranks
 };
 
-// What `Need::bytes` counts, in words.
-std::string_view decided_by();
+// What `Need::bytes` counts for this job, in words.
+std::string_view decided_by(const Job& job);
 
 // Bytes that a job may use on its device: what the driver reports minus the reserve. Needs a device.
 std::int64_t available_bytes(const Job& job);
@@ -41,10 +47,18 @@ class NeedSearch {
   // device.
   std::optional<Need> of(const Job& job);
 
+  // The same verdict for less work. What fits is as in `of`; what does not has in `bytes` what its
+  // tensors request, or its model states (`at_least`), and no more than those known of the rest.
+  std::optional<Need> quick(const Job& job);
+
   const network::NetworkSpec& spec() const { return spec_; }
   int walks() const { return walks_; }  // so far
 
  private:
+  std::optional<Need> ask(const Job& job, bool quickly);
+  Need requested_need(const network::Network& network, const Job& job);
+  Need reserved_need(const network::Network& network, const Job& job);
+
   const network::NetworkSpec& spec_;
   network::AutogradMemory memory_;
   int walks_ = 0;

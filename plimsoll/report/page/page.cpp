@@ -60,8 +60,7 @@ std::string head_html(const plan::Plan& plan) {
 }
 
 std::string header_html(const plan::Plan& plan) {
-  const std::string model =
-      model_line(plan.spec, plan.parameter_count, plan.parameter_tensors, kUnbroken);
+  const std::string model = model_line(plan.spec, plan.parameters, kUnbroken);
   const std::size_t title = visible(plan.spec.title).size() + 2;
   return "<header>\n<h1>" + escaped(plan.spec.title) + "</h1>\n" + lines_html(model.substr(title)) +
          lines_html(job_lines(plan.spec, plan.job, kUnbroken)) + "</header>\n";
@@ -104,6 +103,8 @@ std::string sections_html(const Page& page) {
          section_html(ledger_section(plan), "ledger") +
          section_html(traffic_section(plan), "traffic") +
          section_html(advice_section(plan), "advice") + section_html(flops_section(plan), "flops") +
+         section_html(logits_section(plan), "logits") +
+         section_html(semantics_section(plan), "semantics") +
          section_html(closed_form_section(plan), "closed-form") +
          section_html(assumptions_section(plan.spec, plan.job), "assumptions") +
          section_html(facts_section(plan), "facts");

@@ -11,5 +11,5 @@ int main() {
   job.sequence = 1024;
   const auto plan = plimsoll::plan::make_plan(*spec, job);
   if (!plan) return 1;
-  std::printf("%lld parameters\n", static_cast<long long>(plan->parameter_count));
+  std::printf("%lld parameters\n", static_cast<long long>(plan->parameters.all));
 }

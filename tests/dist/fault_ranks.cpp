@@ -1,0 +1,182 @@
+// Ranks that train a tiny model, of which the last one fails at a chosen place:
+//   fault_ranks RANKS FAULT PLACE FOLDER
+//     FAULT   kill, exit, exit0, throw, stop, nan, wrongorder, wrongcount
+//     PLACE   forward, backward, reduce, step, save: which collective of which phase, in step 4
+//     FOLDER  holds a file "text"; checkpoints of every 2 steps go there
+// Each rank tells in a line "rank=..." on stdout what it saw, and after how long.
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "plimsoll/comm/faulty.hpp"
+#include "plimsoll/engine/train/trainer.hpp"
+#include "plimsoll/engine/zero/launch.hpp"
+
+namespace {
+
+using namespace plimsoll;
+
+constexpr std::int64_t kStep = 4;
+
+void say(const std::string& line) {
+  const std::string text = line + "\n";
+  if (write(STDOUT_FILENO, text.data(), text.size()) < 0) _exit(99);
+}
+
+comm::FaultKind kind_of(const std::string& name) {
+  constexpr std::array<std::pair<const char*, comm::FaultKind>, 8> kNames = {
+      {{"kill", comm::FaultKind::kKill},
+       {"exit", comm::FaultKind::kExit},
+       {"exit0", comm::FaultKind::kExit},
+       {"throw", comm::FaultKind::kThrow},
+       {"stop", comm::FaultKind::kStop},
+       {"nan", comm::FaultKind::kNotANumber},
+       {"wrongorder", comm::FaultKind::kWrongOrder},
+       {"wrongcount", comm::FaultKind::kWrongCount}}};
+  for (const auto& [text, kind] : kNames) {
+    if (name == text) return kind;
+  }
+  throw std::runtime_error("unknown fault " + name);
+}
+
+// At stage 3 a block is gathered once for forward and once for backward.
+class Place {
+ public:
+  explicit Place(std::string name) : name_(std::move(name)) {}
+
+  bool operator()(const comm::Call& call) {
+    if (call.label.step != kStep) return false;
+    if (name_ == "forward" || name_ == "backward") {
+      if (call.kind != comm::Kind::kAllGather || call.label.unit != "blocks.1") return false;
+      return ++calls_ == (name_ == "forward" ? 1 : 2);
+    }
+    if (name_ == "reduce") return call.kind == comm::Kind::kReduceScatter && ++calls_ == 1;
+    if (name_ == "step") return call.label.unit == "gradient norm" && ++calls_ == 1;
+    // Before the first of these barriers the folder is made, before the second all have written.
+    return call.label.unit == "checkpoint" && ++calls_ == 2;
+  }
+
+ private:
+  const std::string name_;
+  int calls_ = 0;
+};
+
+comm::Fault fault_of(const std::string& fault, const std::string& place, bool mine) {
+  comm::Fault result{kind_of(fault)};
+  result.call = -1;
+  result.exit_code = fault == "exit0" ? 0 : 9;
+  if (!mine) return result;
+  if (result.kind == comm::FaultKind::kNotANumber && place == "forward") {
+    // Weights that are NaN stay NaN: also when the pass is run again to find out.
+    result.when = [](const comm::Call& call) {
+      return call.label.step == kStep && call.kind == comm::Kind::kAllGather &&
+             call.label.unit == "blocks.1";
+    };
+  } else {
+    result.when = Place(place);
+  }
+  return result;
+}
+
+class Silent final : public engine::TrainingObserver {
+ public:
+  void stepped(const engine::StepMetrics&) override {}
+  void evaluated(const engine::Evaluation&) override {}
+  void resumed(std::int64_t) override {}
+  void told(const std::string&) override {}
+};
+
+void train(comm::Communicator& world, const std::string& folder) {
+  network::NetworkSpec spec;
+  spec.family = network::Family::kMiniGpt;
+  spec.width = 8;
+  spec.layers = 3;
+  spec.heads = spec.kv_heads = 2;
+  spec.head_dim = 4;
+  spec.feed_forward = 32;
+  spec.vocabulary = 256;
+  spec.positions = 8;
+  plan::Job job;
+  job.sequence = 8;
+  job.ranks = world.size();
+  job.stage = shard::Stage::kParameters;
+  job.prefetch = 0;
+  engine::TrainingOptions options;
+  options.learning_rate = {1e-2, engine::Decay::kConstant, 0, 6};
+  options.save.folder = folder;
+  options.save.every_steps = 2;
+  const auto file = engine::TokenFile::open(folder + "/text", 1);
+  if (!file) throw std::runtime_error(format_error(file.error()));
+  Silent observer;
+  engine::train(spec, job, options, *file, world, observer);
+}
+
+std::string_view type_of(const comm::CommError& error) {
+  if (dynamic_cast<const comm::Timeout*>(&error) != nullptr) return "Timeout";
+  return dynamic_cast<const comm::Mismatch*>(&error) != nullptr ? "Mismatch" : "PeerLost";
+}
+
+void tell(int rank, std::string_view type, const comm::Cause& cause,
+          comm::Clock::time_point begin) {
+  const std::chrono::duration<double> seconds = comm::Clock::now() - begin;
+  say(fmt::format("rank={} pid={} type={} culprit={} step={} seconds={:.2f}", rank, getpid(), type,
+                  cause.rank, cause.step, seconds.count()));
+}
+
+// When the faulty rank begins its faulty call nobody else knows; time counts from the last call that
+// this rank has made before it hears of the fault.
+class Timed final : public comm::Decorator {
+ public:
+  using Decorator::Decorator;
+  comm::Clock::time_point last_call() const { return last_call_; }
+
+ protected:
+  comm::Work begin_call(const comm::Call& call) override {
+    last_call_ = comm::Clock::now();
+    return Decorator::begin_call(call);
+  }
+  std::unique_ptr<Decorator> around(Communicator& inner) override {
+    return std::make_unique<Timed>(inner);
+  }
+
+ private:
+  comm::Clock::time_point last_call_ = comm::Clock::now();
+};
+
+int run(comm::Communicator& world, const comm::Fault& fault, const std::string& folder) {
+  Timed timed(world);
+  comm::Faulty faulty(timed, fault);
+  try {
+    train(faulty, folder);
+  } catch (const comm::CommError& error) {
+    tell(world.rank(), type_of(error), error.cause(), timed.last_call());
+    throw;
+  } catch (const engine::TrainingFailed& error) {
+    tell(world.rank(), "TrainingFailed", error.cause(), timed.last_call());
+    engine::end_world(world, error.cause());
+    return static_cast<int>(error.code());
+  }
+  say(fmt::format("rank={} finished", world.rank()));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 5) return 2;
+  const std::string fault = argv[2];
+  const std::string place = argv[3];
+  const std::string folder = argv[4];
+  comm::LaunchOptions options;
+  options.timeout = comm::Milliseconds(1'500);
+  options.grace = comm::Milliseconds(500);
+  const auto body = [&](comm::Communicator& world) {
+    return run(world, fault_of(fault, place, world.rank() == world.size() - 1), folder);
+  };
+  return engine::zero::launch(argc, argv, std::atoi(argv[1]), body, options);
+}

@@ -1,0 +1,45 @@
+// A plan says what the same job has in transformers' operations: what a plan of semantics hf says.
+#include <doctest/doctest.h>
+
+#include "plimsoll/plan/plan.hpp"
+
+#include "tests/property/random_jobs.hpp"
+
+namespace plimsoll::test {
+namespace {
+
+constexpr int kJobs = 500;
+
+TEST_CASE("the figures of semantics hf beside a plan are those of a plan of semantics hf") {
+  int compared = 0;
+  int unknown = 0;
+  for_each_random_job(kJobs, [&](const RandomJob& random) {
+    const auto plan = plan::make_plan(random.spec, random.job);
+    REQUIRE(plan);
+    const plan::HuggingFace& beside = plan->hugging_face;
+    CHECK(beside.figures.has_value() == beside.reason.empty());
+    plan::Job job = random.job;
+    const bool itself = job.semantics == network::Semantics::kHuggingFace;
+    job.semantics = network::Semantics::kHuggingFace;
+    const auto other = plan::make_plan(random.spec, job);
+    if (itself || !other) {
+      CHECK_FALSE(beside.figures);
+      if (!itself) CHECK(beside.reason == other.error().what);
+      ++unknown;
+      return;
+    }
+    REQUIRE(beside.figures);
+    network::FlopCount flops = other->flops.forward;
+    flops += other->flops.backward;
+    flops += other->flops.recompute;
+    CHECK(beside.figures->peak == other->steady.peak.bytes);
+    CHECK(beside.figures->activations == other->posts.activations);
+    CHECK(beside.figures->flops == flops.total_full());
+    ++compared;
+  });
+  CHECK(compared > kJobs / 10);
+  CHECK(unknown > kJobs / 10);
+}
+
+}  // namespace
+}  // namespace plimsoll::test
