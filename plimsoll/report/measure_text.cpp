@@ -104,9 +104,8 @@ std::string bisect_text(const BisectReport& bisect, const TextStyle& style) {
 
 std::string measurement_text(const Measurement& m, const TextStyle& style) {
   std::string text = model_line(m.spec, m.parameters, style) + job_lines(m.spec, m.job, style) +
-                     "
-                     " + section_text(reconciliation_section(m.reconciliation), style);
-                     if (m.fit_batch) text += "\n" + fit_text(*m.fit_batch, style);
+                     "\n" + section_text(reconciliation_section(m.reconciliation), style);
+  if (m.fit_batch) text += "\n" + fit_text(*m.fit_batch, style);
   if (m.families) text += "\n" + families_text(*m.families, style);
   if (m.sweep) text += "\n" + sweep_text(*m.sweep, style);
   if (m.bisect) text += "\n" + bisect_text(*m.bisect, style);

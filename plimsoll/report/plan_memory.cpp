@@ -11,12 +11,11 @@
 namespace plimsoll::report {
 namespace {
 
-using plan::Instant;
 using plan::MaybeBytes;
 using plan::Memory;
 using plan::MemoryLine;
 
-std::string place(const Instant& at) {
+std::string place(const plan::Instant& at) {
   std::string text = fmt::format("in {}", timeline::name(at.phase.phase));
   if (!at.operation.empty()) text += fmt::format(", at {}", at.operation);
   return text;
@@ -73,7 +72,7 @@ std::string out_of_memory_text(const plan::OutOfMemoryText& failed) {
 
 Json maybe(const MaybeBytes& size) { return size.bytes ? Json(*size.bytes) : Json(nullptr); }
 
-Json instant_json(const Instant& at) {
+Json instant_json(const plan::Instant& at) {
   return {{"step", at.phase.step},
           {"phase", timeline::name(at.phase.phase)},
           {"micro_batch", at.phase.micro_batch},
