@@ -392,8 +392,6 @@ constexpr std::array<InventoryFamily, 11> kGpts = {{
 
 }  // namespace
 
-const InventoryFamily* find_gpt(std::string_view model_type) {
-  return find_in(kGpts, model_type);
-}
+const InventoryFamily* find_gpt(std::string_view model_type) { return find_in(kGpts, model_type); }
 
 }  // namespace plimsoll::formats
