@@ -47,9 +47,11 @@ constexpr Fault kFaults[] = {
 };
 constexpr const char* kPlaces[] = {"forward", "backward", "reduce", "step", "save"};
 
-// A barrier has no elements, and a norm has one.
+// A barrier has no elements, and a norm has one. A rank in another order calls with the unit of its
+// call before; that is the same one where a unit is reduced and between the barriers of a save.
 bool exists(const std::string& fault, const std::string& place) {
   if (fault == "nan") return place != "save";
+  if (fault == "wrongorder") return place != "reduce" && place != "save";
   if (fault == "wrongcount") return place != "step" && place != "save";
   return true;
 }
