@@ -69,6 +69,7 @@ part sharded-10M-4 "$build/bin/shard_bench" small 4
 part overlap "$build/bin/shard_bench" overlap
 if [ $long = yes ]; then
     cd "$root"
+    part fits env PLIMSOLL_JOBS=500 "$build/bin/test_fit"
     part random-jobs env PLIMSOLL_JOBS=3000 "$build/bin/test_differential"
     for ranks in 1 2 3 4; do
         part "sharded-steps-$ranks" "$build/bin/module_ranks" "$ranks" all
