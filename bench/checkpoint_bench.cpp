@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/base/or_throw.hpp"
 #include "plimsoll/comm/self.hpp"
 #include "plimsoll/engine/checkpoint/sharded_state.hpp"
 #include "plimsoll/engine/run/runner.hpp"
@@ -51,12 +52,6 @@ network::NetworkSpec spec() {
   spec.vocabulary = 2048;
   spec.positions = 64;
   return spec;
-}
-
-template <class T>
-T expect(Result<T>&& result) {
-  if (!result) throw std::runtime_error(format_error(result.error()));
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
 [[noreturn]] void fail(const std::string& path) {
@@ -154,8 +149,8 @@ class Bench {
         [&] { return elapsed([&] { raw_read(last + "/" + checkpoint::rank_file(0), memory); }); },
         [&] {
           return elapsed([&] {
-            auto reader = expect(checkpoint::Reader::open(last));
-            expect(engine::read_state(reader, sharder()));
+            auto reader = or_throw(checkpoint::Reader::open(last));
+            or_throw(engine::read_state(reader, sharder()));
           });
         });
     report.row("load", loads.second(Clock::kWall), 1e3, "ms");

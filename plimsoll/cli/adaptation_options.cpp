@@ -5,7 +5,6 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "plimsoll/cli/values.hpp"
 
@@ -30,14 +29,6 @@ std::vector<std::string> items_of(const std::string& text) {
     if (comma == std::string::npos) return items;
     begin = comma + 1;
   }
-}
-
-tl::unexpected<Error> unknown(const char* option, std::string_view what, const std::string& given,
-                              const std::vector<std::string>& known) {
-  const std::string near = given.empty() ? "" : nearest_name(given.substr(0, 64), known);
-  return fail(option,
-              fmt::format("{}{}, expected {}", what, in_quotes(given), fmt::join(known, ", ")),
-              near.empty() ? "" : "nearest name: " + near);
 }
 
 constexpr std::array kMatrices = {Matrix::kQ,   Matrix::kK,      Matrix::kV,
@@ -67,7 +58,7 @@ class LoraReader {
     const std::size_t equals = item.find('=');
     if (equals == std::string::npos) {
       if (in_targets_) return add_target(item);
-      return unknown(kLora, "", item, {"rank=R", "alpha=A", "targets=NAMES"});
+      return unknown_value(kLora, item, {"rank=R", "alpha=A", "targets=NAMES"});
     }
     const std::string key = item.substr(0, equals);
     const std::string value = item.substr(equals + 1);
@@ -79,7 +70,7 @@ class LoraReader {
     if (key == "rank") return read_rank(value);
     if (key == "alpha") return read_alpha(value);
     if (in_targets_) return add_target(value);
-    return unknown(kLora, "", key, {"rank", "alpha", "targets"});
+    return unknown_value(kLora, key, {"rank", "alpha", "targets"});
   }
 
   Result<void> read_rank(const std::string& value) {
@@ -113,7 +104,7 @@ class LoraReader {
     std::vector<std::string> known;
     for (Matrix matrix : network::matrices_of(spec_)) known.emplace_back(network::name(matrix));
     known.emplace_back("all");
-    return unknown(kLora, "target ", given, known);
+    return unknown_value(kLora, given, known, "target ");
   }
 
   void assume() {
@@ -159,8 +150,8 @@ Result<FreezeRule> rule_of(const std::string& item, const NetworkSpec& spec) {
   if (item.find_first_of("*.") != std::string::npos) {
     return FreezeRule{FreezeKind::kName, 0, 0, item};
   }
-  return unknown(kFreeze, "", item,
-                 {"embeddings", "head", "layers", "layers:N-M", "a name with * or dots"});
+  return unknown_value(kFreeze, item,
+                       {"embeddings", "head", "layers", "layers:N-M", "a name with * or dots"});
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 #include "plimsoll/cli/command.hpp"
 #include "plimsoll/cli/job_options.hpp"
+#include "plimsoll/cli/planned.hpp"
 #include "plimsoll/cli/values.hpp"
-#include "plimsoll/formats/model_source.hpp"
 
 namespace plimsoll::cli {
 namespace {
@@ -23,11 +23,7 @@ Result<const plan::Term*> find_term(const std::vector<plan::Term>& terms, const 
 }
 
 Result<Output> run(const Given& given, const TextStyle& style) {
-  const auto spec = formats::load_model(given.positional);
-  if (!spec) return tl::unexpected(spec.error());
-  const auto job = make_job(given, *spec);
-  if (!job) return tl::unexpected(job.error());
-  const auto plan = plan::make_plan(*spec, *job);
+  const auto plan = planned(given);
   if (!plan) return tl::unexpected(plan.error());
   const std::vector<plan::Term> terms = plan::explain_terms(*plan);
   const bool json = given.has("--json");

@@ -156,14 +156,12 @@ class JobReader {
       if (one.name == *text) return one.value;
       names.emplace_back(one.name);
     }
-    const std::string expected = fmt::format("expected {}", fmt::join(names, ", "));
     if (std::find(later.begin(), later.end(), *text) != later.end()) {
-      refuse(option, fmt::format("{} is not in this version, {}", *text, expected));
+      refuse(option,
+             fmt::format("{} is not in this version, expected {}", *text, fmt::join(names, ", ")));
       return std::nullopt;
     }
-    const std::string near = nearest_name(text->substr(0, 64), names);
-    refuse(option, fmt::format("{}, {}", in_quotes(*text), expected),
-           near.empty() ? "" : "nearest name: " + near);
+    keep(unknown_value(option, *text, names).value());
     return std::nullopt;
   }
 

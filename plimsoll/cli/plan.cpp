@@ -1,12 +1,9 @@
 // plimsoll plan MODEL: budget and timeline of a training step.
-#include "plimsoll/plan/plan.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/cli/command.hpp"
-#include "plimsoll/cli/command_line.hpp"
 #include "plimsoll/cli/job_options.hpp"
-#include "plimsoll/formats/model_source.hpp"
+#include "plimsoll/cli/planned.hpp"
 #include "plimsoll/report/plan_json.hpp"
 #include "plimsoll/report/plan_text.hpp"
 
@@ -14,13 +11,8 @@ namespace plimsoll::cli {
 namespace {
 
 Result<Output> run(const Given& given, const TextStyle& style) {
-  const auto spec = formats::load_model(given.positional);
-  if (!spec) return tl::unexpected(spec.error());
-  const auto job = make_job(given, *spec);
-  if (!job) return tl::unexpected(job.error());
-  auto plan = plan::make_plan(*spec, *job);
+  const auto plan = planned(given);
   if (!plan) return tl::unexpected(plan.error());
-  if (plan->fit) write_commands(plan->fit->changes, given);
   const bool fits = !plan->fit || plan->fit->need.fits;
   const ExitCode code = fits ? ExitCode::kOk : ExitCode::kCheckFailed;
   if (given.has("--json")) return Output{report::json_text(report::plan_json(*plan)), code};

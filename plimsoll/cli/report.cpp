@@ -15,10 +15,9 @@
 #include "plimsoll/cli/command_line.hpp"
 #include "plimsoll/cli/job_options.hpp"
 #include "plimsoll/cli/output_file.hpp"
+#include "plimsoll/cli/planned.hpp"
 #include "plimsoll/cli/version.hpp"
 #include "plimsoll/formats/measurement_file.hpp"
-#include "plimsoll/formats/model_source.hpp"
-#include "plimsoll/plan/plan.hpp"
 #include "plimsoll/report/measured.hpp"
 #include "plimsoll/report/page/page.hpp"
 #include "plimsoll/report/step_record.hpp"
@@ -133,13 +132,8 @@ report::Json json_of(const Written& w) {
 
 Result<Output> run(const Given& given, const TextStyle& style) {
   if (auto ok = check_paths(given); !ok) return tl::unexpected(ok.error());
-  const auto spec = formats::load_model(given.positional);
-  if (!spec) return tl::unexpected(spec.error());
-  const auto job = make_job(given, *spec);
-  if (!job) return tl::unexpected(job.error());
-  auto plan = plan::make_plan(*spec, *job);
+  auto plan = planned(given);
   if (!plan) return tl::unexpected(plan.error());
-  if (plan->fit) write_commands(plan->fit->changes, given);
   auto measured = read_measured(given, *plan);
   if (!measured) return tl::unexpected(measured.error());
   Written w;

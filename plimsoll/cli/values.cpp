@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "plimsoll/base/units.hpp"
 #include "plimsoll/formats/devices.hpp"
@@ -55,6 +56,14 @@ std::string in_quotes(std::string_view text) {
   constexpr std::size_t kShown = 40;
   if (text.size() <= kShown) return fmt::format("\"{}\"", text);
   return fmt::format("\"{}...\"", text.substr(0, kShown));
+}
+
+tl::unexpected<Error> unknown_value(const std::string& option, const std::string& given,
+                                    const std::vector<std::string>& known, std::string_view what) {
+  const std::string near = given.empty() ? "" : nearest_name(given.substr(0, 64), known);
+  return fail(option,
+              fmt::format("{}{}, expected {}", what, in_quotes(given), fmt::join(known, ", ")),
+              near.empty() ? "" : "nearest name: " + near);
 }
 
 Result<std::int64_t> parse_whole(const std::string& option, std::string_view text,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plimsoll/base/error.hpp"
 #include "plimsoll/hardware/device.hpp"
@@ -33,5 +34,10 @@ Result<std::shared_ptr<const hardware::Device>> parse_device(const std::string& 
 
 // `text` in quotes, cut when long.
 std::string in_quotes(std::string_view text);
+
+// The complaint that `given` is none of `known`, with the nearest of them; `what` goes before it.
+tl::unexpected<Error> unknown_value(const std::string& option, const std::string& given,
+                                    const std::vector<std::string>& known,
+                                    std::string_view what = "");
 
 }  // namespace plimsoll::cli

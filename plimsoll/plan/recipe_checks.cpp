@@ -116,14 +116,13 @@ std::vector<std::string> optimizer_assumptions(Optimizer optimizer) {
   if (optimizer == Optimizer::kAdafactor) {
     return {
         "optimizer adafactor: only calculated; torch.optim.Adafactor with its own defaults, "
-        "without "
-        "weight decay (torch/optim/_adafactor.py, and a recorded run of it)"};
+        "without weight decay (torch/optim/_adafactor.py, and a recorded run of it)"};
   }
   if (optimizer != Optimizer::kAdamW8bit) return {};
   return {
       "optimizer adamw-8bit: only calculated; bitsandbytes' AdamW8bit with its own defaults: "
-      "blocks "
-      "of 256, tensors below 4,096 elements in fp32 (source: bitsandbytes/optim/optimizer.py)"};
+      "blocks of 256, tensors below 4,096 elements in fp32 (source: "
+      "bitsandbytes/optim/optimizer.py)"};
 }
 
 std::vector<std::string> recipe_assumptions(Precision precision) {

@@ -10,6 +10,7 @@
 #include "plimsoll/checkpoint/pretrained.hpp"
 #include "plimsoll/formats/model_source.hpp"
 
+#include "tests/checkpoint/described_model.hpp"
 #include "tests/checkpoint/saved_model.hpp"
 #include "tests/unit/temporary_folder.hpp"
 
@@ -25,12 +26,6 @@ constexpr const char* kLlama = R"({"model_type": "llama", "vocab_size": 13, "hid
     "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 3,
     "num_key_value_heads": 1, "rope_theta": 5000.0, "max_position_embeddings": 32})";
 constexpr const char* kMiniGpt = "minigpt:d=8,L=2,V=9,s=4,heads=2";
-
-network::NetworkSpec spec_of(const std::string& text) {
-  const auto spec = formats::load_described_model(text, "test");
-  if (!spec) FAIL(format_error(spec.error()));
-  return *spec;
-}
 
 // A checkpoint of this model by three ranks; returns its folder.
 std::string saved(const std::string& text, const test::Model& model, const std::string& folder) {
@@ -51,16 +46,10 @@ checkpoint::Exported exported(const std::string& folder, const std::string& out,
   return *done;
 }
 
-std::vector<checkpoint::NamedShape> shapes_of(const test::Model& model) {
-  std::vector<checkpoint::NamedShape> shapes;
-  for (const auto& tensor : model.tensors) shapes.push_back({tensor.name, tensor.shape});
-  return shapes;
-}
-
 TEST_CASE("an exported model is read back: the same network, the same weights") {
   for (const char* text : {kGpt2, kLlama}) {
     const test::TemporaryFolder folder;
-    const network::NetworkSpec spec = spec_of(text);
+    const network::NetworkSpec spec = test::described_model(text);
     const test::Model model = test::model_of(spec);
     const std::string out = folder.path() + "/model";
     const auto done = exported(saved(text, model, folder.path()), out);
@@ -76,7 +65,7 @@ TEST_CASE("an exported model is read back: the same network, the same weights") 
     CHECK(again->activation == spec.activation);
     CHECK(again->positions == spec.positions);
     CHECK(test::model_of(*again).tensors == model.tensors);
-    auto weights = checkpoint::PretrainedWeights::open(out, *again, shapes_of(model));
+    auto weights = checkpoint::PretrainedWeights::open(out, *again, test::shapes_of(model));
     if (!weights) FAIL(format_error(weights.error()));
     for (std::size_t t = 0; t < model.tensors.size(); ++t) {
       const shard::Range all{0, element_count(model.tensors[t])};
@@ -90,7 +79,7 @@ TEST_CASE("an exported model is read back: the same network, the same weights") 
 
 TEST_CASE("a minigpt becomes a GPT-2 with zero biases") {
   const test::TemporaryFolder folder;
-  const test::Model mini = test::model_of(spec_of(kMiniGpt));
+  const test::Model mini = test::model_of(test::described_model(kMiniGpt));
   const std::string out = folder.path() + "/model";
   const auto done = exported(saved(kMiniGpt, mini, folder.path()), out);
   CHECK(done.zeros == 2 * (24 + 8 + 32 + 8));
@@ -99,9 +88,9 @@ TEST_CASE("a minigpt becomes a GPT-2 with zero biases") {
   CHECK(gpt2->family == network::Family::kGpt2);
   CHECK(gpt2->activation == network::OpKind::kGelu);
   const test::Model model = test::model_of(*gpt2);
-  auto weights = checkpoint::PretrainedWeights::open(out, *gpt2, shapes_of(model));
+  auto weights = checkpoint::PretrainedWeights::open(out, *gpt2, test::shapes_of(model));
   if (!weights) FAIL(format_error(weights.error()));
-  const auto table = checkpoint::weight_table(spec_of(kMiniGpt));
+  const auto table = checkpoint::weight_table(test::described_model(kMiniGpt));
   int compared = 0;
   for (std::size_t t = 0; t < model.tensors.size(); ++t) {
     const shard::Range all{0, element_count(model.tensors[t])};
@@ -124,7 +113,7 @@ TEST_CASE("a minigpt becomes a GPT-2 with zero biases") {
 
 TEST_CASE("what exists is kept unless forced, and forcing touches the two files alone") {
   const test::TemporaryFolder folder;
-  const test::Model model = test::model_of(spec_of(kLlama));
+  const test::Model model = test::model_of(test::described_model(kLlama));
   const std::string from = saved(kLlama, model, folder.path());
   const std::string out = folder.path() + "/model/";
   fs::create_directory(out);
@@ -144,9 +133,9 @@ TEST_CASE("what exists is kept unless forced, and forcing touches the two files 
   CHECK(file.error().what == "is a file, expected a folder or a new name");
 }
 
-class FailingDisk final : public test::QuickDisk {
+class FullDisk final : public test::QuickDisk {
  public:
-  explicit FailingDisk(int at) : at_(at) {}
+  explicit FullDisk(int at) : at_(at) {}
   ssize_t write(int descriptor, const void* data, std::size_t bytes) override {
     return due() ? -1 : Disk::write(descriptor, data, bytes);
   }
@@ -166,13 +155,13 @@ class FailingDisk final : public test::QuickDisk {
 
 TEST_CASE("a disk that fails at any call leaves no half of a model") {
   const test::TemporaryFolder folder;
-  const test::Model model = test::model_of(spec_of(kLlama));
+  const test::Model model = test::model_of(test::described_model(kLlama));
   const std::string from = saved(kLlama, model, folder.path());
   const std::string out = folder.path() + "/model";
   bool done = false;
   for (int call = 1; !done; ++call) {
     CAPTURE(call);
-    FailingDisk disk(call);
+    FullDisk disk(call);
     const auto result = checkpoint::export_checkpoint(from, out, false, disk);
     done = result.has_value();
     if (!done) CHECK(result.error().code == ExitCode::kEnvironment);
@@ -184,7 +173,7 @@ TEST_CASE("a disk that fails at any call leaves no half of a model") {
 
 TEST_CASE("damage is found on the way, and nothing is written") {
   const test::TemporaryFolder folder;
-  const test::Model model = test::model_of(spec_of(kLlama));
+  const test::Model model = test::model_of(test::described_model(kLlama));
   const std::string from = saved(kLlama, model, folder.path());
   std::string bytes = test::file_text(from + "/rank-0001.bin");
   bytes[1] = static_cast<char>(bytes[1] ^ 2);

@@ -17,8 +17,8 @@ using shard::Stage;
 const std::vector<Stage> kStages = {Stage::kNothing, Stage::kOptimizer, Stage::kGradients,
                                     Stage::kParameters};
 
-checkpoint::Reader saved(const test::Model& model, const std::string& folder, std::int32_t ranks,
-                         Stage stage) {
+checkpoint::Reader saved_by(const test::Model& model, const std::string& folder, std::int32_t ranks,
+                            Stage stage) {
   const checkpoint::SavePlan plan = test::plan_of(model, folder, 120, ranks, stage);
   const auto done = test::save(model, plan);
   if (!done) FAIL(format_error(done.error()));
@@ -52,7 +52,7 @@ TEST_CASE("every world reads what every other has written") {
   for (std::int32_t writers : {1, 2, 3, 4, 5, 8}) {
     const test::TemporaryFolder folder;
     for (const Stage stage : kStages) {
-      checkpoint::Reader reader = saved(model, folder.path(), writers, stage);
+      checkpoint::Reader reader = saved_by(model, folder.path(), writers, stage);
       for (std::int32_t readers : {1, 2, 3, 4, 5, 8}) {
         for (std::int32_t rank = 0; rank < readers; ++rank) {
           const std::int64_t before = reader.bytes_read();
@@ -72,7 +72,7 @@ TEST_CASE("random models: identical bytes, and nothing is read twice") {
     const test::Model model = test::random_model(dice);
     const auto writers = static_cast<std::int32_t>(dice.between(1, 9));
     const auto readers = static_cast<std::int32_t>(dice.between(1, 9));
-    checkpoint::Reader reader = saved(model, folder.path(), writers, dice.pick(kStages));
+    checkpoint::Reader reader = saved_by(model, folder.path(), writers, dice.pick(kStages));
     const Stage stage = dice.pick(kStages);
     std::int64_t needed = 0;
     for (std::int32_t rank = 0; rank < readers; ++rank) {
@@ -95,7 +95,7 @@ TEST_CASE("three rows on four ranks: the last one writes a file without pieces")
   model.parameters = {{"w", {3}, {}, true, 0}};
   model.units = *shard::group_by_blocks(model.parameters, {});
   model.tensors = {{"w", {3}, {{checkpoint::StateKind::kWeight, network::DType::kFloat32, {}}}}};
-  checkpoint::Reader reader = saved(model, folder.path(), 4, Stage::kParameters);
+  checkpoint::Reader reader = saved_by(model, folder.path(), 4, Stage::kParameters);
   CHECK(reader.manifest().tensors[0].states[0].pieces.size() == 3);
   CHECK(check_rank(model, reader, Stage::kParameters, 2, 0) == 8);
   CHECK(check_rank(model, reader, Stage::kParameters, 2, 1) == 4);
@@ -104,7 +104,7 @@ TEST_CASE("three rows on four ranks: the last one writes a file without pieces")
 TEST_CASE("what a run knows beside tensors comes back") {
   const test::TemporaryFolder folder;
   const test::Model model = test::small_model();
-  checkpoint::Reader reader = saved(model, folder.path(), 3, Stage::kOptimizer);
+  checkpoint::Reader reader = saved_by(model, folder.path(), 3, Stage::kOptimizer);
   const checkpoint::Manifest& m = reader.manifest();
   CHECK(m.step == 120);
   CHECK(m.ranks == 3);
@@ -124,7 +124,7 @@ TEST_CASE("what a run knows beside tensors comes back") {
 TEST_CASE("files are the pieces, each at a multiple of 64 bytes") {
   const test::TemporaryFolder folder;
   const test::Model model = test::small_model();
-  const checkpoint::Reader reader = saved(model, folder.path(), 2, Stage::kParameters);
+  const checkpoint::Reader reader = saved_by(model, folder.path(), 2, Stage::kParameters);
   std::int64_t payload = 0;
   std::int64_t pieces = 0;
   for (const checkpoint::Tensor& tensor : reader.manifest().tensors) {
@@ -147,7 +147,7 @@ TEST_CASE("files are the pieces, each at a multiple of 64 bytes") {
 TEST_CASE("reading names what is not there") {
   const test::TemporaryFolder folder;
   const test::Model model = test::small_model();
-  checkpoint::Reader reader = saved(model, folder.path(), 2, Stage::kParameters);
+  checkpoint::Reader reader = saved_by(model, folder.path(), 2, Stage::kParameters);
   std::vector<std::byte> out(4);
   const auto says = [&](const Result<void>& result) {
     REQUIRE(!result.has_value());

@@ -14,6 +14,7 @@
 #include "plimsoll/checkpoint/safetensors_writer.hpp"
 #include "plimsoll/formats/model_source.hpp"
 
+#include "tests/checkpoint/described_model.hpp"
 #include "tests/checkpoint/saved_model.hpp"
 #include "tests/unit/temporary_folder.hpp"
 
@@ -42,18 +43,6 @@ const std::vector<std::string> kModels = {
         "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2,
         "sliding_window": 4})",
 };
-
-network::NetworkSpec spec_of(const std::string& text) {
-  const auto spec = formats::load_described_model(text, "test");
-  if (!spec) FAIL(format_error(spec.error()));
-  return *spec;
-}
-
-std::vector<checkpoint::NamedShape> shapes_of(const test::Model& model) {
-  std::vector<checkpoint::NamedShape> shapes;
-  for (const auto& tensor : model.tensors) shapes.push_back({tensor.name, tensor.shape});
-  return shapes;
-}
 
 std::vector<std::byte> weight(const test::Model& model, std::size_t tensor) {
   return test::bytes_of(model, tensor, StateKind::kWeight,
@@ -127,7 +116,7 @@ void check_weights(PretrainedWeights& weights, const test::Model& model) {
 TEST_CASE("tables name each parameter once, in both directions") {
   for (std::string text : kModels) {
     for (const network::NetworkSpec& spec :
-         {spec_of(text), spec_of("minigpt:d=8,L=2,V=9,s=4,heads=2")}) {
+         {test::described_model(text), test::described_model("minigpt:d=8,L=2,V=9,s=4,heads=2")}) {
       const auto table = checkpoint::weight_table(spec);
       REQUIRE(table.has_value());
       std::set<std::string> ours;
@@ -145,16 +134,16 @@ TEST_CASE("tables name each parameter once, in both directions") {
 TEST_CASE("weights of transformers are read whole and in ranges, on any rank") {
   test::Dice dice(3);
   for (const std::string& text : kModels) {
-    const network::NetworkSpec spec = spec_of(text);
+    const network::NetworkSpec spec = test::described_model(text);
     const test::Model model = test::model_of(spec);
     const test::TemporaryFolder folder;
     const std::string path = write_theirs(folder, spec, model);
     for (const std::string& place : {path, folder.path()}) {
-      auto weights = PretrainedWeights::open(place, spec, shapes_of(model));
+      auto weights = PretrainedWeights::open(place, spec, test::shapes_of(model));
       if (!weights) FAIL(format_error(weights.error()));
       check_weights(*weights, model);
     }
-    auto weights = PretrainedWeights::open(path, spec, shapes_of(model));
+    auto weights = PretrainedWeights::open(path, spec, test::shapes_of(model));
     for (int round = 0; round < 200; ++round) {
       const auto t = static_cast<std::size_t>(
           dice.between(0, static_cast<std::int64_t>(model.tensors.size()) - 1));
@@ -174,7 +163,7 @@ TEST_CASE("weights of transformers are read whole and in ranges, on any rank") {
 }
 
 TEST_CASE("files of the bare model, and tensors that are no parameters") {
-  const network::NetworkSpec spec = spec_of(kModels[0]);
+  const network::NetworkSpec spec = test::described_model(kModels[0]);
   const test::Model model = test::model_of(spec);
   const test::TemporaryFolder folder;
   Files files;
@@ -182,34 +171,36 @@ TEST_CASE("files of the bare model, and tensors that are no parameters") {
   files.more = {{"h.0.attn.bias", DType::kUInt8, {1, 1, 6, 6}},
                 {"h.1.attn.masked_bias", DType::kFloat32, {}},
                 {"lm_head.weight", DType::kFloat32, {11, 8}}};
-  auto weights =
-      PretrainedWeights::open(write_theirs(folder, spec, model, files), spec, shapes_of(model));
+  auto weights = PretrainedWeights::open(write_theirs(folder, spec, model, files), spec,
+                                         test::shapes_of(model));
   if (!weights) FAIL(format_error(weights.error()));
   check_weights(*weights, model);
 }
 
 std::string refused(const test::TemporaryFolder& folder, const network::NetworkSpec& spec,
                     const test::Model& model) {
-  const auto weights = PretrainedWeights::open(folder.path(), spec, shapes_of(model));
+  const auto weights = PretrainedWeights::open(folder.path(), spec, test::shapes_of(model));
   if (weights) return "accepted";
   CHECK(weights.error().code == ExitCode::kBadInput);
   return weights.error().what;
 }
 
 TEST_CASE("weights of another model are refused with the tensor's name") {
-  const network::NetworkSpec spec = spec_of(kModels[0]);
+  const network::NetworkSpec spec = test::described_model(kModels[0]);
   const test::Model model = test::model_of(spec);
   const test::TemporaryFolder folder;
   write_theirs(folder, spec, model, {.more = {{"transformer.extra", DType::kFloat32, {2}}}});
   CHECK(refused(folder, spec, model) == "transformer.extra is no parameter of test");
   write_theirs(folder, spec, model);
-  CHECK(refused(folder, spec_of(kModels[2]), test::model_of(spec_of(kModels[2]))) ==
+  CHECK(refused(folder, test::described_model(kModels[2]),
+                test::model_of(test::described_model(kModels[2]))) ==
         "has no tensor model.embed_tokens.weight");
   test::Model wider = model;
   wider.tensors[0].shape = {12, 8};
   CHECK(refused(folder, spec, wider) ==
         "transformer.wte.weight has shape [11, 8], expected [12, 8]");
-  const auto bloom = spec_of(R"({"model_type": "bloom", "vocab_size": 11, "hidden_size": 8,
+  const auto bloom =
+      test::described_model(R"({"model_type": "bloom", "vocab_size": 11, "hidden_size": 8,
                                  "n_layer": 1, "n_head": 2})");
   const auto table = checkpoint::weight_table(bloom);
   REQUIRE(!table.has_value());
@@ -218,7 +209,7 @@ TEST_CASE("weights of another model are refused with the tensor's name") {
 
 // The model is cut after every few tensors, as large ones are.
 TEST_CASE("shards with an index") {
-  const network::NetworkSpec spec = spec_of(kModels[2]);
+  const network::NetworkSpec spec = test::described_model(kModels[2]);
   const test::Model model = test::model_of(spec);
   const test::TemporaryFolder folder;
   json index;
@@ -240,11 +231,11 @@ TEST_CASE("shards with an index") {
     REQUIRE(writer->finish().has_value());
   }
   folder.write("model.safetensors.index.json", index.dump());
-  auto weights = PretrainedWeights::open(folder.path(), spec, shapes_of(model));
+  auto weights = PretrainedWeights::open(folder.path(), spec, test::shapes_of(model));
   if (!weights) FAIL(format_error(weights.error()));
   check_weights(*weights, model);
   fs::remove(folder.path() + "/model-00001.safetensors");
-  CHECK(!PretrainedWeights::open(folder.path(), spec, shapes_of(model)).has_value());
+  CHECK(!PretrainedWeights::open(folder.path(), spec, test::shapes_of(model)).has_value());
 }
 
 TEST_CASE("a writer that is dropped leaves nothing, and replaces only whole files") {

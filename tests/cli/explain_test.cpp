@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/call.hpp"
+#include "tests/cli/output_checks.hpp"
 #include "tests/cli/schema_check.hpp"
 #include "tests/unit/temporary_folder.hpp"
 
@@ -17,21 +18,19 @@ namespace {
 using nlohmann::json;
 using Arguments = std::vector<std::string>;
 
-const std::string kMiniGpt = "minigpt:d=128,L=4,V=1000,s=64,heads=4";
-
-std::vector<Arguments> jobs() {
-  return {{kMiniGpt, "--batch", "8"},
-          {kMiniGpt, "--precision", "mixed", "--accumulate", "2", "--checkpoint", "block"},
-          {kMiniGpt, "--optimizer-impl", "torch-python", "--backend", "cuda"},
+std::vector<Arguments> explained_jobs() {
+  return {{test::kMiniGpt, "--batch", "8"},
+          {test::kMiniGpt, "--precision", "mixed", "--accumulate", "2", "--checkpoint", "block"},
+          {test::kMiniGpt, "--optimizer-impl", "torch-python", "--backend", "cuda"},
           {"llama-3.2-1b", "--seq", "128", "--device", "h100-80g"},
-          {kMiniGpt, "--device", "24GiB"},
-          {kMiniGpt, "--device", "100MiB", "--reserve", "1MiB", "--batch", "64"},
-          {kMiniGpt, "--ranks", "4", "--zero", "3", "--backend", "cuda"},
+          {test::kMiniGpt, "--device", "24GiB"},
+          {test::kMiniGpt, "--device", "100MiB", "--reserve", "1MiB", "--batch", "64"},
+          {test::kMiniGpt, "--ranks", "4", "--zero", "3", "--backend", "cuda"},
           {"cnn:", "--device", "t4"},
           {"cnn:norm=batch", "--batch", "4"}};
 }
 
-json output_of(const std::string& command, Arguments arguments) {
+json output_of_command(const std::string& command, Arguments arguments) {
   arguments.insert(arguments.begin(), command);
   arguments.emplace_back("--json");
   const test::Call result = test::call(arguments);
@@ -62,10 +61,10 @@ std::vector<std::string> figures_of(const json& plan) {
 }
 
 TEST_CASE("every explained value is the plan's, and every figure of the plan is explained") {
-  for (const Arguments& job : jobs()) {
+  for (const Arguments& job : explained_jobs()) {
     CAPTURE(job[0]);
-    const json plan = output_of("plan", job);
-    const json explained = output_of("explain", job);
+    const json plan = output_of_command("plan", job);
+    const json explained = output_of_command("explain", job);
     std::set<std::string> paths;
     for (const json& term : explained.at("terms")) {
       CAPTURE(term.dump());
@@ -85,7 +84,7 @@ TEST_CASE("every explained value is the plan's, and every figure of the plan is 
 
 TEST_CASE("terms have names of their own, and each can be asked for alone") {
   const Arguments job = {"llama-3.2-1b", "--seq", "64", "--device", "l4"};
-  const json all = output_of("explain", job);
+  const json all = output_of_command("explain", job);
   std::set<std::string> names;
   for (const json& term : all.at("terms")) names.insert(term.at("term").get<std::string>());
   CHECK(names.size() == all.at("terms").size());
@@ -98,7 +97,7 @@ TEST_CASE("terms have names of their own, and each can be asked for alone") {
     CAPTURE(name);
     Arguments one = job;
     one.insert(one.begin() + 1, name);
-    const json term = output_of("explain", one);
+    const json term = output_of_command("explain", one);
     CHECK(term.at("term") == name);
     for (const json& other : all.at("terms")) {
       if (other.at("term") == name) CHECK(other.at("value") == term.at("value"));
@@ -112,16 +111,18 @@ TEST_CASE("explanations, products, models and inference are valid by their schem
       FAIL_CHECK(schema, wrong);
     }
   };
-  check("explain", output_of("explain", {kMiniGpt}));
-  check("explain", output_of("explain", {kMiniGpt, "posts.A"}));
-  check("math", output_of("math", {"dot", "5"}));
-  check("math", output_of("math", {"batched", "2", "3", "4", "5", "--device", "t4"}));
-  check("math", output_of("math", {"matmul", "2", "3", "4", "--dtype", "fp8", "--device", "l4"}));
-  check("math", output_of("math", {kMiniGpt, "--device", "24GiB"}));
-  check("math", output_of("math", {"llama-3-8b", "--device", "b200", "--tokens-per-second", "9000",
-                                   "--checkpoint", "matmuls"}));
-  check("infer", output_of("infer", {"llama-3-8b", "--device", "a100-80g", "--batch", "4"}));
-  check("infer", output_of("infer", {kMiniGpt, "--kv-dtype", "fp8"}));
+  check("explain", output_of_command("explain", {test::kMiniGpt}));
+  check("explain", output_of_command("explain", {test::kMiniGpt, "posts.A"}));
+  check("math", output_of_command("math", {"dot", "5"}));
+  check("math", output_of_command("math", {"batched", "2", "3", "4", "5", "--device", "t4"}));
+  check("math",
+        output_of_command("math", {"matmul", "2", "3", "4", "--dtype", "fp8", "--device", "l4"}));
+  check("math", output_of_command("math", {test::kMiniGpt, "--device", "24GiB"}));
+  check("math", output_of_command("math", {"llama-3-8b", "--device", "b200", "--tokens-per-second",
+                                           "9000", "--checkpoint", "matmuls"}));
+  check("infer",
+        output_of_command("infer", {"llama-3-8b", "--device", "a100-80g", "--batch", "4"}));
+  check("infer", output_of_command("infer", {test::kMiniGpt, "--kv-dtype", "fp8"}));
 }
 
 TEST_CASE("mixtures of experts have costs and caches though their steps cannot be planned") {
@@ -129,21 +130,22 @@ TEST_CASE("mixtures of experts have costs and caches though their steps cannot b
   const json truth = json::parse(stream);
   const test::TemporaryFolder folder;
   const std::string file = folder.write("config.json", truth.at("config").dump());
-  const json math = output_of("math", {file, "--seq", "4096", "--device", "h200-141g"});
+  const json math = output_of_command("math", {file, "--seq", "4096", "--device", "h200-141g"});
   CHECK(math.at("parameters") == truth.at("params_unique"));
   CHECK(math.at("active_parameters") == 39161468928);
   CHECK(math.at("experts").at("experts") == 8);
   CHECK(math.at("experts").at("sparsity") == 4);
   CHECK(math.at("experts").at("all_to_all_bytes") == std::int64_t{2} * 4096 * 2 * 6144);
-  const json infer = output_of("infer", {file, "--context", "1000"});
+  const json infer = output_of_command("infer", {file, "--context", "1000"});
   CHECK(infer.at("kv_cache").at("per_token") == 56 * 2 * 8 * 128 * 2);
   // One token visits 2 of 8 experts: most weights are not read.
   CHECK(infer.at("decode").at("weight_bytes") < infer.at("weights").get<std::int64_t>() / 3);
 }
 
 TEST_CASE("MFU is tokens per second times FLOPs per token over the peak") {
-  const json math = output_of("math", {"llama-3-8b", "--device", "h100-80g", "--tokens-per-second",
-                                       "10000", "--checkpoint", "block"});
+  const json math =
+      output_of_command("math", {"llama-3-8b", "--device", "h100-80g", "--tokens-per-second",
+                                 "10000", "--checkpoint", "block"});
   const double peak = 989.4e12;
   REQUIRE(math.at("utilisation").size() == math.at("conventions").size() + 1);
   for (std::size_t i = 0; i < math.at("conventions").size(); ++i) {
@@ -157,7 +159,8 @@ TEST_CASE("MFU is tokens per second times FLOPs per token over the peak") {
 }
 
 TEST_CASE("the copies a layer keeps: about 20, the big products' results, its input alone") {
-  const json math = output_of("math", {"llama-3-8b", "--device", "h100-80g", "--seq", "8192"});
+  const json math =
+      output_of_command("math", {"llama-3-8b", "--device", "h100-80g", "--seq", "8192"});
   const json& none = math.at("activations").at(0);
   const json& matmuls = math.at("activations").at(1);
   const json& block = math.at("activations").at(2);
@@ -172,7 +175,8 @@ TEST_CASE("the copies a layer keeps: about 20, the big products' results, its in
 }
 
 TEST_CASE("a step of generation is bound by memory, prefill by compute") {
-  const json infer = output_of("infer", {"llama-3-8b", "--device", "h100-80g", "--seq", "4096"});
+  const json infer =
+      output_of_command("infer", {"llama-3-8b", "--device", "h100-80g", "--seq", "4096"});
   CHECK(infer.at("decode").at("bound_by") == "memory");
   CHECK(infer.at("prefill").at("bound_by") == "compute");
   // Weights are read once per token: 8.03e9 less the embedding table, 2 bytes each, 3.352 TB/s.

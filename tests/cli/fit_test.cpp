@@ -12,7 +12,7 @@
 #include "plimsoll/base/number_text.hpp"
 
 #include "tests/cli/call.hpp"
-#include "tests/cli/schema_check.hpp"
+#include "tests/cli/output_checks.hpp"
 #include "tests/unit/temporary_folder.hpp"
 
 namespace plimsoll {
@@ -20,8 +20,6 @@ namespace {
 
 using nlohmann::json;
 using Arguments = std::vector<std::string>;
-
-const std::string kMiniGpt = "minigpt:d=128,L=4,V=1000,s=64,heads=4";
 
 json parsed(const Arguments& arguments, int code) {
   Arguments words = arguments;
@@ -33,21 +31,6 @@ json parsed(const Arguments& arguments, int code) {
   return json::parse(result.out);
 }
 
-void check_schema(const std::string& name, const json& value) {
-  for (const std::string& violation : test::schema_violations(test::read_schema(name), value)) {
-    FAIL_CHECK(name, violation);
-  }
-}
-
-// Columns, not bytes: tests print ASCII.
-void check_width(const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    CAPTURE(line);
-    CHECK(line.size() <= 100);
-  }
-}
-
 // Jobs that do not fit, with changes that need one option, two, and more.
 std::vector<Arguments> too_large() {
   return {{"llama-3-8b", "--seq", "2048", "--device", "h100-80g"},
@@ -55,7 +38,7 @@ std::vector<Arguments> too_large() {
           {"llama-3-8b", "--seq", "8192", "--device", "h100-80g", "--ranks", "8", "--zero", "1",
            "--batch", "4"},
           {"gpt2", "--device", "t4", "--batch", "64", "--precision", "fp32"},
-          {kMiniGpt, "--device", "100MiB", "--reserve", "0", "--batch", "64"},
+          {test::kMiniGpt, "--device", "100MiB", "--reserve", "0", "--batch", "64"},
           {"cnn:", "--device", "60MB", "--reserve", "1MB", "--batch", "64"}};
 }
 
@@ -88,16 +71,16 @@ TEST_CASE("commands of advised changes, run as they are printed, fit") {
 
 TEST_CASE("fit and plan agree, are valid by their schemas and fit 100 columns") {
   std::vector<Arguments> jobs = too_large();
-  jobs.push_back({kMiniGpt, "--device", "h100-80g", "--ranks", "2", "--zero", "2"});
-  jobs.push_back({kMiniGpt, "--device", "1KB", "--reserve", "0"});
+  jobs.push_back({test::kMiniGpt, "--device", "h100-80g", "--ranks", "2", "--zero", "2"});
+  jobs.push_back({test::kMiniGpt, "--device", "1KB", "--reserve", "0"});
   for (const Arguments& job : jobs) {
     CAPTURE(job[0]);
     const test::Call text = test::call(call_of("fit", job));
-    check_width(text.out);
+    test::check_width(text.out);
     const json fit = parsed(call_of("fit", job), text.code);
     const json plan = parsed(call_of("plan", job), text.code);
-    check_schema("fit", fit);
-    check_schema("plan", plan);
+    test::check_schema("fit", fit);
+    test::check_schema("plan", plan);
     CHECK(text.code == (fit["verdict"] == "does not fit" ? 1 : 0));
     for (const char* key : {"needed", "available", "verdict", "reserve"}) {
       CHECK(fit[key] == plan["fit"][key]);
@@ -115,7 +98,7 @@ TEST_CASE("fit and plan agree, are valid by their schemas and fit 100 columns") 
 }
 
 TEST_CASE("nothing is found where nothing helps, and that is said") {
-  const Arguments hopeless = {"plan", kMiniGpt, "--device", "1KB", "--reserve", "0"};
+  const Arguments hopeless = {"plan", test::kMiniGpt, "--device", "1KB", "--reserve", "0"};
   const json fit = parsed(hopeless, 1)["fit"];
   CHECK(fit["changes"].empty());
   CHECK(fit["reason"]["changes"].get<std::string>().find("nothing found") != std::string::npos);
@@ -134,7 +117,7 @@ TEST_CASE("differences of two plans, largest first") {
   const std::string b =
       plan_file("b.json", {"gpt2", "--seq", "256", "--batch", "8", "--checkpoint", "block"});
   const json diff = parsed({"diff", a, b}, 0);
-  check_schema("diff", diff);
+  test::check_schema("diff", diff);
   CHECK(diff["settings"] == json::array({{{"name", "checkpoint"}, {"a", "none"}, {"b", "block"}}}));
   const json before =
       json::parse(test::call({"plan", "gpt2", "--seq", "256", "--batch", "8", "--json"}).out);
@@ -153,7 +136,7 @@ TEST_CASE("differences of two plans, largest first") {
   }
   CHECK(activations);
   const std::string text = test::call({"diff", a, b}).out;
-  check_width(text);
+  test::check_width(text);
   for (const json& row : diff["rows"]) {
     CHECK(text.find(grouped(row["difference"])) != std::string::npos);
   }
@@ -165,20 +148,21 @@ TEST_CASE("differences of two plans, largest first") {
 
 TEST_CASE("fit and diff refuse what they cannot read") {
   const test::TemporaryFolder folder;
-  const std::string plan = folder.write("plan.json", test::call({"plan", kMiniGpt, "--json"}).out);
+  const std::string plan =
+      folder.write("plan.json", test::call({"plan", test::kMiniGpt, "--json"}).out);
   const std::string empty = folder.write("empty.json", "{}");
   const std::string list = folder.write("list.json", "[1, 2]");
   const std::string other = folder.write("other.json", test::call({"devices", "--json"}).out);
-  const std::string text = folder.write("plan.txt", test::call({"plan", kMiniGpt}).out);
+  const std::string text = folder.write("plan.txt", test::call({"plan", test::kMiniGpt}).out);
   const std::string part = folder.write("part.json", R"({"schema": "plimsoll.plan/1"})");
-  json broken = json::parse(test::call({"plan", kMiniGpt, "--json"}).out);
+  json broken = json::parse(test::call({"plan", test::kMiniGpt, "--json"}).out);
   broken["timeline"]["steady"] = 5;
   const std::string hurt = folder.write("hurt.json", broken.dump());
   const std::vector<std::pair<Arguments, std::string>> cases = {
-      {{"fit", kMiniGpt}, "[--device] no device, expected a name of `plimsoll devices`"},
-      {{"fit", kMiniGpt, "--device", "1GiB", "--reserve", "2GiB"}, "[--reserve]"},
-      {{"plan", kMiniGpt, "--device", "1GiB", "--reserve", "1GiB"}, "[--reserve]"},
-      {{"fit", kMiniGpt, "--device", "h200"}, "[--device]"},
+      {{"fit", test::kMiniGpt}, "[--device] no device, expected a name of `plimsoll devices`"},
+      {{"fit", test::kMiniGpt, "--device", "1GiB", "--reserve", "2GiB"}, "[--reserve]"},
+      {{"plan", test::kMiniGpt, "--device", "1GiB", "--reserve", "1GiB"}, "[--reserve]"},
+      {{"fit", test::kMiniGpt, "--device", "h200"}, "[--device]"},
       {{"fit"}, "MODEL is missing"},
       {{"diff", plan}, "B.json is missing"},
       {{"diff", plan, folder.path() + "/none.json"}, "none.json"},

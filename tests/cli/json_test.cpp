@@ -9,6 +9,7 @@
 #include "plimsoll/base/number_text.hpp"
 
 #include "tests/cli/call.hpp"
+#include "tests/cli/output_checks.hpp"
 #include "tests/cli/schema_check.hpp"
 #include "tests/unit/temporary_folder.hpp"
 
@@ -17,8 +18,6 @@ namespace {
 
 using nlohmann::json;
 using Arguments = std::vector<std::string>;
-
-const std::string kMiniGpt = "minigpt:d=128,L=4,V=1000,s=64,heads=4";
 
 Arguments with(Arguments arguments, const Arguments& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -33,36 +32,30 @@ json output_of(const Arguments& arguments) {
   return json::parse(result.out);
 }
 
-void check_schema(const std::string& name, const json& value) {
-  for (const std::string& violation : test::schema_violations(test::read_schema(name), value)) {
-    FAIL_CHECK(name, violation);
-  }
-}
-
 std::vector<Arguments> jobs() {
   return {{"gpt2"},
           {"llama-3-8b", "--seq", "8192", "--precision", "mixed"},
           {"llama-3-8b", "--semantics", "hf", "--precision", "bf16", "--seq", "128"},
-          {kMiniGpt, "--accumulate", "3", "--precision", "mixed", "--batch", "2"},
-          {kMiniGpt, "--optimizer-impl", "torch-python", "--first-step"},
-          {kMiniGpt, "--backend", "cuda", "--batch", "8"},
-          {kMiniGpt, "--checkpoint", "matmuls", "--batch", "4"},
-          {kMiniGpt, "--checkpoint", "block", "--dropout", "0.1", "--attention", "math"},
-          {kMiniGpt, "--device", "h100-80g", "--batch", "4"},
-          {kMiniGpt, "--device", "24GiB", "--reserve", "1GiB"},
+          {test::kMiniGpt, "--accumulate", "3", "--precision", "mixed", "--batch", "2"},
+          {test::kMiniGpt, "--optimizer-impl", "torch-python", "--first-step"},
+          {test::kMiniGpt, "--backend", "cuda", "--batch", "8"},
+          {test::kMiniGpt, "--checkpoint", "matmuls", "--batch", "4"},
+          {test::kMiniGpt, "--checkpoint", "block", "--dropout", "0.1", "--attention", "math"},
+          {test::kMiniGpt, "--device", "h100-80g", "--batch", "4"},
+          {test::kMiniGpt, "--device", "24GiB", "--reserve", "1GiB"},
           {"llama-3-8b", "--ranks", "8", "--zero", "3", "--precision", "mixed"},
-          {kMiniGpt, "--ranks", "3", "--zero", "1", "--accumulate", "2", "--no-sync"},
-          {kMiniGpt, "--ranks", "4", "--snapshot"},
-          {kMiniGpt, "--lora", "rank=8,targets=qkv,down,alpha=16", "--freeze", "layers:0-1"},
+          {test::kMiniGpt, "--ranks", "3", "--zero", "1", "--accumulate", "2", "--no-sync"},
+          {test::kMiniGpt, "--ranks", "4", "--snapshot"},
+          {test::kMiniGpt, "--lora", "rank=8,targets=qkv,down,alpha=16", "--freeze", "layers:0-1"},
           {"llama-3-8b", "--lora", "rank=8", "--ranks", "2", "--zero", "3", "--seq", "128"},
-          {kMiniGpt, "--precision", "autocast", "--batch", "2"},
-          {kMiniGpt, "--precision", "fp16"},
-          {kMiniGpt, "--precision", "zero-paper", "--ranks", "4", "--zero", "2"},
-          {kMiniGpt, "--precision", "megatron", "--ranks", "4", "--zero", "1"},
-          {kMiniGpt, "--precision", "bf16", "--master-dtype", "fp32", "--grad-dtype", "fp32"},
-          {kMiniGpt, "--optimizer", "adafactor"},
-          {kMiniGpt, "--optimizer", "adamw-8bit", "--precision", "bf16"},
-          {kMiniGpt, "--loss-chunks", "7", "--batch", "4", "--precision", "mixed"},
+          {test::kMiniGpt, "--precision", "autocast", "--batch", "2"},
+          {test::kMiniGpt, "--precision", "fp16"},
+          {test::kMiniGpt, "--precision", "zero-paper", "--ranks", "4", "--zero", "2"},
+          {test::kMiniGpt, "--precision", "megatron", "--ranks", "4", "--zero", "1"},
+          {test::kMiniGpt, "--precision", "bf16", "--master-dtype", "fp32", "--grad-dtype", "fp32"},
+          {test::kMiniGpt, "--optimizer", "adafactor"},
+          {test::kMiniGpt, "--optimizer", "adamw-8bit", "--precision", "bf16"},
+          {test::kMiniGpt, "--loss-chunks", "7", "--batch", "4", "--precision", "mixed"},
           {"cnn:norm=batch,bias=off,pool=last", "--batch", "4"}};
 }
 
@@ -105,7 +98,7 @@ std::int64_t sum(const json& rows, const char* key) {
 TEST_CASE("plans are valid by their schema") {
   for (const Arguments& job : jobs()) {
     CAPTURE(job[0]);
-    check_schema("plan", output_of(with({"plan"}, job)));
+    test::check_schema("plan", output_of(with({"plan"}, job)));
   }
 }
 
@@ -158,21 +151,21 @@ TEST_CASE("a plan says by how much the same job in hf differs, or why nobody kno
     if (difference > 0) CHECK(text.find(grouped(difference) + " more") != std::string::npos);
   }
   for (const json& unknown : {hf["semantics_hf"], output_of({"plan", "cnn:"})["semantics_hf"],
-                              output_of({"plan", kMiniGpt})["semantics_hf"]}) {
+                              output_of({"plan", test::kMiniGpt})["semantics_hf"]}) {
     CHECK(unknown["reason"].is_string());
     for (const char* name : {"peak", "A", "flops"}) CHECK(unknown[name].is_null());
   }
 }
 
 TEST_CASE("a device chooses cuda and mixed, and its memory stands in the plan") {
-  const json plan = output_of({"plan", kMiniGpt, "--device", "A100-80G"});
+  const json plan = output_of({"plan", test::kMiniGpt, "--device", "A100-80G"});
   CHECK(plan["job"]["device"] == "a100-80g");
   CHECK(plan["job"]["backend"] == "cuda");
   CHECK(plan["job"]["precision"] == "mixed");
   CHECK(plan["fit"]["capacity"] == 85899345920);
   CHECK(plan["fit"]["reserve"] == 481 * 1048576);
   CHECK(plan["job"]["assumptions"].dump().find("context (measured") != std::string::npos);
-  const json sized = output_of({"plan", kMiniGpt, "--device", "24GB", "--reserve", "0",
+  const json sized = output_of({"plan", test::kMiniGpt, "--device", "24GB", "--reserve", "0",
                                 "--precision", "fp32", "--backend", "cpu"});
   CHECK(sized["fit"]["usable"] == 24000000000);
   CHECK(sized["fit"]["reserve"] == 0);
@@ -181,7 +174,7 @@ TEST_CASE("a device chooses cuda and mixed, and its memory stands in the plan") 
 }
 
 TEST_CASE("every null of a plan has its reason") {
-  const json plan = output_of({"plan", kMiniGpt, "--backend", "cuda"});
+  const json plan = output_of({"plan", test::kMiniGpt, "--backend", "cuda"});
   for (const auto& [key, value] : plan["memory"].items()) {
     CAPTURE(key);
     if (value.is_null()) CHECK(plan["memory"]["reason"].contains(key));
@@ -192,12 +185,12 @@ TEST_CASE("every null of a plan has its reason") {
 }
 
 TEST_CASE("parameters, models and doctor are valid by their schema") {
-  check_schema("params", output_of({"params", "gpt2", "--against", "163037184"}));
-  check_schema("models", output_of({"models"}));
-  check_schema("doctor", output_of({"doctor"}));
-  check_schema("devices", output_of({"devices"}));
-  check_schema("devices", output_of({"devices", "mi250x"}));
-  check_schema("devices", output_of({"devices", "24GiB"}));
+  test::check_schema("params", output_of({"params", "gpt2", "--against", "163037184"}));
+  test::check_schema("models", output_of({"models"}));
+  test::check_schema("doctor", output_of({"doctor"}));
+  test::check_schema("devices", output_of({"devices"}));
+  test::check_schema("devices", output_of({"devices", "mi250x"}));
+  test::check_schema("devices", output_of({"devices", "24GiB"}));
 }
 
 #if PLIMSOLL_HAS_ENGINE
@@ -205,7 +198,7 @@ TEST_CASE("measurements are valid by their schema, and every difference is named
   const json value =
       output_of({"measure", "minigpt:d=32,L=1,V=50,s=16,heads=4", "--batch", "2", "--fit-batch",
                  "--families", "--sweep", "width", "--bisect", "2MiB"});
-  check_schema("measure", value);
+  test::check_schema("measure", value);
   CHECK(value["rows"].size() > 10);
   for (const char* study : {"fit_batch", "families", "sweep", "bisect"}) {
     CHECK(value.contains(study));
@@ -218,7 +211,7 @@ TEST_CASE("measurements are valid by their schema, and every difference is named
 TEST_CASE("a sharded job: every line of every rank is equal, traffic too") {
   const json value = output_of({"measure", "minigpt:d=33,L=2,V=51,s=8,heads=3", "--ranks", "3",
                                 "--zero", "3", "--precision", "mixed", "--accumulate", "2"});
-  check_schema("measure", value);
+  test::check_schema("measure", value);
   std::set<std::string> lines;
   for (const json& row : value["rows"]) {
     CHECK(row["difference"] == 0);
@@ -248,13 +241,13 @@ TEST_CASE("names that are not UTF-8 do not break the JSON") {
   const test::TemporaryFolder folder;
   const std::string file =
       folder.write("gpt\xff.json", R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 12})");
-  check_schema("plan", output_of({"plan", file, "--seq", "8"}));
-  check_schema("params", output_of({"params", file}));
+  test::check_schema("plan", output_of({"plan", file, "--seq", "8"}));
+  test::check_schema("params", output_of({"params", file}));
 }
 
 TEST_CASE("the schema checker finds what is wrong") {
   const json schema = test::read_schema("plan");
-  json plan = output_of({"plan", kMiniGpt});
+  json plan = output_of({"plan", test::kMiniGpt});
   const auto broken = [&](const char* pointer, const json& value) {
     json copy = plan;
     copy[json::json_pointer(pointer)] = value;

@@ -17,6 +17,7 @@
 #include "plimsoll/base/table.hpp"
 
 #include "tests/cli/call.hpp"
+#include "tests/cli/output_checks.hpp"
 #include "tests/unit/temporary_folder.hpp"
 
 namespace plimsoll {
@@ -26,8 +27,6 @@ using test::call;
 using test::CallOptions;
 using test::Stdout;
 using Arguments = std::vector<std::string>;
-
-const std::string kMiniGpt = "minigpt:d=128,L=4,V=1000,s=64,heads=4";
 
 bool has_escape(const std::string& text) { return text.find('\x1b') != std::string::npos; }
 
@@ -98,9 +97,9 @@ TEST_CASE("help and version, wherever they are asked for") {
 }
 
 TEST_CASE("every setting can be given the value it has when it is not given") {
-  const std::string text = call({"plan", kMiniGpt, "--json"}).out;
+  const std::string text = call({"plan", test::kMiniGpt, "--json"}).out;
   const Arguments given = {
-      "plan",     kMiniGpt,         "--json",   "--batch",      "1",        "--seq",
+      "plan",     test::kMiniGpt,   "--json",   "--batch",      "1",        "--seq",
       "64",       "--accumulate",   "1",        "--precision",  "fp32",     "--state-dtype",
       "fp32",     "--loss-dtype",   "fp32",     "--optimizer",  "adamw",    "--optimizer-impl",
       "plimsoll", "--attention",    "auto",     "--checkpoint", "none",     "--dropout",
@@ -138,8 +137,8 @@ TEST_CASE("pipes get no escape codes, terminals do unless NO_COLOR is set or TER
 TEST_CASE("lines stay within 100 columns, and within the terminal where text can be broken") {
   for (const Arguments& arguments :
        {Arguments{"plan", "llama-3.1-405b", "--seq", "131072", "--precision", "mixed"},
-        {"plan", kMiniGpt, "--backend", "cuda", "--batch", "8"},
-        {"plan", kMiniGpt, "--batch", "100000000000", "--accumulate", "2"},
+        {"plan", test::kMiniGpt, "--backend", "cuda", "--batch", "8"},
+        {"plan", test::kMiniGpt, "--batch", "100000000000", "--accumulate", "2"},
         {"plan", "gpt2", "--accumulate", "64", "--first-step"},
         {"params", "llama-3.1-405b", "--against", "405000000000"},
         {"math", "llama-3.1-405b", "--seq", "131072", "--batch", "64", "--device", "b200",
@@ -149,7 +148,7 @@ TEST_CASE("lines stay within 100 columns, and within the terminal where text can
         {"math", "dot", "1000000000000", "--dtype", "fp64"},
         {"infer", "llama-3.1-405b", "--batch", "1024", "--context", "131072", "--device", "b200"},
         {"explain", "llama-3.1-405b", "--seq", "131072", "--device", "h100-80g"},
-        {"explain", kMiniGpt, "closed_form.A"},
+        {"explain", test::kMiniGpt, "closed_form.A"},
         {"devices"},
         {"devices", "h100-80g"},
         {"models"},
@@ -236,7 +235,8 @@ TEST_CASE("a path wins over a name, and names know no upper case") {
 
 TEST_CASE("measure in a folder that was removed is one error of the machine") {
   const test::Call result = test::call_shell(
-      "folder=$(mktemp -d) && cd \"$folder\" && rmdir \"$folder\" && plimsoll measure " + kMiniGpt);
+      "folder=$(mktemp -d) && cd \"$folder\" && rmdir \"$folder\" && plimsoll measure " +
+      test::kMiniGpt);
   CHECK(result.code == 3);
   CHECK(test::line_count(result.out) == 1);
   CHECK(result.out.find("[measure] the working directory cannot be found") == 0);
@@ -244,7 +244,7 @@ TEST_CASE("measure in a folder that was removed is one error of the machine") {
 
 #if !PLIMSOLL_HAS_ENGINE
 TEST_CASE("without the engine measure says what is missing and how to get it") {
-  const test::Call result = call({"measure", kMiniGpt, "--fit-batch"});
+  const test::Call result = call({"measure", test::kMiniGpt, "--fit-batch"});
   CHECK(result.code == 3);
   CHECK(result.out.empty());
   CHECK(test::line_count(result.err) == 1);
@@ -253,8 +253,8 @@ TEST_CASE("without the engine measure says what is missing and how to get it") {
 }
 
 TEST_CASE("without the engine train says what is missing and how to get it") {
-  const test::Call result = call({"train", kMiniGpt, "--data", "README.md", "--steps", "1", "--lr",
-                                  "1e-3", "--out", "/nowhere"});
+  const test::Call result = call({"train", test::kMiniGpt, "--data", "README.md", "--steps", "1",
+                                  "--lr", "1e-3", "--out", "/nowhere"});
   CHECK(result.code == 3);
   CHECK(result.out.empty());
   CHECK(test::line_count(result.err) == 1);

@@ -12,6 +12,7 @@
 #include "plimsoll/base/terminal.hpp"
 
 #include "tests/cli/call.hpp"
+#include "tests/cli/output_checks.hpp"
 #include "tests/unit/temporary_folder.hpp"
 
 namespace plimsoll {
@@ -23,14 +24,6 @@ constexpr const char* kConfigs[] = {"gpt2",      "llama-3-8b", "qwen3-8b",    "g
                                     "phi-4",     "olmo-2-7b",  "pythia-1.4b", "mistral-nemo-12b",
                                     "falcon-7b", "bloom-7b1"};
 constexpr const char* kCards[] = {"rtx-4090", "h100-80g"};
-
-void check_width(const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    CAPTURE(line);
-    CHECK(text_width(line) <= 100);
-  }
-}
 
 // The commands under "Changes", whose long lines go on behind a backslash.
 std::vector<std::string> printed_commands(const std::string& text) {
@@ -56,7 +49,7 @@ std::string verdict_in(const std::string& text, const std::string& card) {
 
 void check_card(const std::string& config, const std::string& card) {
   const test::Call plan = test::call({"plan", config, "--device", card});
-  check_width(plan.out);
+  test::check_width(plan.out);
   CHECK(plan.err.empty());
   const std::string verdict = verdict_in(plan.out, card);
   const bool fits = verdict != "does not fit";
@@ -99,7 +92,7 @@ TEST_CASE("on a terminal of 100 columns no line is wider either") {
   terminal.environment = {"NO_COLOR=1"};
   for (const char* command : {"plan", "fit"}) {
     CAPTURE(command);
-    check_width(test::call({command, "llama-3-8b", "--device", "rtx-4090"}, terminal).out);
+    test::check_width(test::call({command, "llama-3-8b", "--device", "rtx-4090"}, terminal).out);
   }
 }
 

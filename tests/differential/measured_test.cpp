@@ -8,7 +8,7 @@
 namespace plimsoll {
 namespace {
 
-network::NetworkSpec small_gpt() {
+network::NetworkSpec measured_gpt() {
   return *formats::read_inline_model("minigpt:d=32,L=2,V=50,s=16,heads=4");
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("calculated = dry-run = measured: precisions, batches, both families")
         for (bool math : {false, true}) {
           for (auto checkpoint : {network::Checkpoint::kNone, network::Checkpoint::kBlock,
                                   network::Checkpoint::kMatmuls}) {
-            const network::NetworkSpec spec = llama ? small_llama() : small_gpt();
+            const network::NetworkSpec spec = llama ? small_llama() : measured_gpt();
             plan::Job job = job_of(batch, spec.positions);
             job.precision = precision;
             job.checkpoint = checkpoint;
@@ -85,7 +85,7 @@ TEST_CASE("calculated = dry-run = measured: optimizers and their implementations
       for (int accumulate : {1, 3}) {
         for (auto precision : {plan::Precision::kFp32, plan::Precision::kBf16,
                                plan::Precision::kFp64, plan::Precision::kMixed}) {
-          const network::NetworkSpec spec = small_gpt();
+          const network::NetworkSpec spec = measured_gpt();
           plan::Job job = job_of(2, 16);
           job.optimizer = optimizer;
           job.optimizer_impl = impl;
@@ -110,7 +110,7 @@ TEST_CASE(
   for (auto precision : {plan::Precision::kFp32, plan::Precision::kBf16}) {
     for (bool llama : {false, true}) {
       for (auto checkpoint : {network::Checkpoint::kNone, network::Checkpoint::kBlock}) {
-        const network::NetworkSpec spec = llama ? small_llama() : small_gpt();
+        const network::NetworkSpec spec = llama ? small_llama() : measured_gpt();
         plan::Job job = job_of(2, spec.positions);
         job.precision = precision;
         job.checkpoint = checkpoint;

@@ -25,9 +25,9 @@ struct Value {
   Dims shape;
 };
 
-class Maker {
+class OperationMaker {
  public:
-  Maker(OpKind kind, Layout layout, DType dtype)
+  OperationMaker(OpKind kind, Layout layout, DType dtype)
       : kind_(kind), layout_(layout), dtype_(dtype), batch_(layout == Layout::kOneRow ? 1 : 3) {}
 
   std::vector<OneOperation> make() {
@@ -349,7 +349,7 @@ std::string_view name(Layout layout) {
 }
 
 std::vector<OneOperation> networks_of(OpKind kind, Layout layout, DType dtype) {
-  return Maker(kind, layout, dtype).make();
+  return OperationMaker(kind, layout, dtype).make();
 }
 
 }  // namespace plimsoll::tests

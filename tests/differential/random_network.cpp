@@ -16,7 +16,7 @@ using network::InputKind;
 using network::OpKind;
 using network::ValueId;
 
-struct Value {
+struct RandomValue {
   ValueId id;
   Dims shape;
   DType dtype;
@@ -56,7 +56,7 @@ class Generator {
   }
 
   // Recent values are likelier, so that graphs are deep and still reuse old ones.
-  const Value& pick() {
+  const RandomValue& pick() {
     const auto n = static_cast<std::int64_t>(values_.size());
     const std::int64_t back = std::min(below(n), below(n));
     return values_[static_cast<std::size_t>(n - 1 - back)];
@@ -65,7 +65,7 @@ class Generator {
   void push(ValueId id, const Dims& shape, DType dtype) { values_.push_back({id, shape, dtype}); }
 
   ValueId parameter(const Dims& shape, DType dtype) {
-    for (const Value& p : parameters_) {  // reuse one now and then
+    for (const RandomValue& p : parameters_) {  // reuse one now and then
       if (p.shape == shape && p.dtype == dtype && chance(30)) return p.id;
     }
     const ValueId id = g_.parameter(fmt::format("p{}.weight", parameters_.size()), shape, dtype);
@@ -95,7 +95,7 @@ class Generator {
   }
 
   void step() {
-    const Value x = pick();
+    const RandomValue x = pick();
     switch (below(12)) {
       case 0:
       case 1:
@@ -123,15 +123,15 @@ class Generator {
   }
 
   // With itself, with another value of its shape, or with a broadcast parameter.
-  void sum_or_product(const Value& x) {
-    Value y = x;
+  void sum_or_product(const RandomValue& x) {
+    RandomValue y = x;
     if (chance(40)) {
       Dims shape{x.shape.back()};
       if (chance(30)) shape = {x.shape.size() > 1 ? x.shape[x.shape.size() - 2] : 1, 1};
       y = {parameter(shape, x.dtype), shape, x.dtype};
     } else {
-      std::vector<Value> same;
-      for (const Value& v : values_) {
+      std::vector<RandomValue> same;
+      for (const RandomValue& v : values_) {
         if (v.shape == x.shape) same.push_back(v);
       }
       y = same[static_cast<std::size_t>(below(static_cast<std::int64_t>(same.size())))];
@@ -141,7 +141,7 @@ class Generator {
     push(out, network::broadcast(x.shape, y.shape), dtype);
   }
 
-  void one_to_one(const Value& x) {
+  void one_to_one(const RandomValue& x) {
     static constexpr std::array kKinds = {OpKind::kNeg,  OpKind::kPow2, OpKind::kGelu,
                                           OpKind::kSilu, OpKind::kRelu, OpKind::kGeluTanh};
     const std::int64_t choice = below(static_cast<std::int64_t>(kKinds.size()) + 3);
@@ -156,7 +156,7 @@ class Generator {
     push(g_.operation(kind, {x.id}, a), x.shape, x.dtype);
   }
 
-  void linear(const Value& x) {
+  void linear(const RandomValue& x) {
     if (x.shape.size() < 2 || x.shape.size() > 3) return one_to_one(x);
     const std::int64_t out = pick_size({2, 4, 8, 12});
     const ValueId w = parameter({out, x.shape.back()}, x.dtype);
@@ -166,14 +166,14 @@ class Generator {
     push(g_.linear(x.id, w, b), shape, x.dtype);
   }
 
-  void norm(const Value& x) {
+  void norm(const RandomValue& x) {
     const Dims shape{x.shape.back()};
     const ValueId w = parameter(shape, x.dtype);
     if (chance(50)) return push(g_.rms_norm(x.id, w, 1e-5), x.shape, x.dtype);
     push(g_.layer_norm(x.id, w, parameter(shape, x.dtype), 1e-5), x.shape, x.dtype);
   }
 
-  void shape_change(const Value& x) {
+  void shape_change(const RandomValue& x) {
     if (x.shape.size() < 2 || chance(30)) {
       return push(g_.reshape(x.id, flattened(x.shape)), flattened(x.shape), x.dtype);
     }
@@ -198,7 +198,7 @@ class Generator {
   }
 
   // slice, split or cat along the last dimension.
-  void cut(const Value& x) {
+  void cut(const RandomValue& x) {
     const std::size_t dim = x.shape.size() - 1;
     Dims shape = x.shape;
     if (chance(35) || shape[dim] % 2 != 0 || shape[dim] == 0) {
@@ -214,7 +214,7 @@ class Generator {
   }
 
   // x as queries, keys and values at once: three gradients flow into one tensor.
-  void attention(const Value& x) {
+  void attention(const RandomValue& x) {
     if (x.shape.size() != 3 || x.shape.back() % 2 != 0) return one_to_one(x);
     const std::int64_t heads = 2;
     const Dims split{x.shape[0], x.shape[1], heads, x.shape[2] / heads};
@@ -228,7 +228,7 @@ class Generator {
     push(g_.reshape(g_.transpose(y, 1, 2), x.shape), x.shape, x.dtype);
   }
 
-  void cast_or_statistics(const Value& x) {
+  void cast_or_statistics(const RandomValue& x) {
     if (chance(40)) {
       const DType to = x.dtype == DType::kBFloat16  ? DType::kFloat32
                        : x.dtype == DType::kFloat32 ? DType::kBFloat16
@@ -245,7 +245,7 @@ class Generator {
   network::Network finish() {
     const std::vector<bool> trained = differentiable(g_.network());
     while (values_.size() > 1 && !trained[values_.back().id]) values_.pop_back();
-    const Value x = values_.back();
+    const RandomValue x = values_.back();
     const Dims shape = flattened(x.shape);
     const ValueId logits = g_.reshape(x.id, shape);
     const ValueId target = g_.input("targets", {shape[0]}, DType::kInt64, InputKind::kClasses);
@@ -258,8 +258,8 @@ class Generator {
   const RandomNetworkOptions options_;
   std::mt19937_64 random_;
   network::Builder g_;
-  std::vector<Value> values_;
-  std::vector<Value> parameters_;
+  std::vector<RandomValue> values_;
+  std::vector<RandomValue> parameters_;
   std::int64_t batch_ = 1;
   std::int64_t length_ = 1;
   std::int64_t vocabulary_ = 3;

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/base/or_throw.hpp"
 #include "plimsoll/comm/self.hpp"
 #include "plimsoll/engine/checkpoint/sharded_state.hpp"
 #include "plimsoll/zero.hpp"
@@ -37,12 +38,6 @@ struct Case {
   Stage stage = Stage::kParameters;
   bool mixed = false;
 };
-
-template <class T>
-T expect(Result<T>&& result) {
-  if (!result) throw std::runtime_error(format_error(result.error()));
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
 
 // A sharded model with its optimizer.
 struct Run {
@@ -128,22 +123,23 @@ std::string joined(Sharder& sharder) {
 void save(Run& run, const std::string& folder, int step) {
   const checkpoint::SavePlan plan{folder, step, run.world.size(), run.sharder().settings().stage,
                                   engine::tensors_of(run.sharder())};
-  if (run.world.rank() == 0) expect(checkpoint::prepare(plan));
+  if (run.world.rank() == 0) or_throw(checkpoint::prepare(plan));
   run.world.barrier().wait();
-  expect(engine::write_share(plan, run.world.rank(), engine::share_of(run.sharder()), {}));
+  or_throw(engine::write_share(plan, run.world.rank(), engine::share_of(run.sharder()), {}));
   run.world.barrier().wait();
   const std::string reference = joined(run.sharder());
   if (run.world.rank() != 0) return;
   checkpoint::RunState state;
   state.optimizer_steps = run.optimizer->steps();
-  expect(checkpoint::commit(plan, state));
+  or_throw(checkpoint::commit(plan, state));
   std::ofstream(folder + "/reference", std::ios::binary) << reference;
 }
 
 void load(Run& run, const std::string& folder) {
-  auto reader = expect(checkpoint::Reader::open(folder + "/" + checkpoint::step_name(kSavedStep)));
-  expect(engine::check_tensors(reader.manifest(), run.sharder()));
-  expect(engine::read_state(reader, run.sharder()));
+  auto reader =
+      or_throw(checkpoint::Reader::open(folder + "/" + checkpoint::step_name(kSavedStep)));
+  or_throw(engine::check_tensors(reader.manifest(), run.sharder()));
+  or_throw(engine::read_state(reader, run.sharder()));
   run.optimizer->set_steps(reader.manifest().run.optimizer_steps);
   std::int64_t held = 0;
   for (const engine::zero::OwnedPiece& piece : run.sharder().held()) {

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/base/or_throw.hpp"
 #include "plimsoll/comm/faulty.hpp"
 #include "plimsoll/engine/train/trainer.hpp"
 #include "plimsoll/engine/zero/launch.hpp"
@@ -110,10 +111,9 @@ void train(comm::Communicator& world, const std::string& folder) {
   options.learning_rate = {1e-2, engine::Decay::kConstant, 0, 6};
   options.save.folder = folder;
   options.save.every_steps = 2;
-  const auto file = engine::TokenFile::open(folder + "/text", 1);
-  if (!file) throw std::runtime_error(format_error(file.error()));
+  const auto file = or_throw(engine::TokenFile::open(folder + "/text", 1));
   Silent observer;
-  engine::train(spec, job, options, *file, world, observer);
+  engine::train(spec, job, options, file, world, observer);
 }
 
 std::string_view type_of(const comm::CommError& error) {

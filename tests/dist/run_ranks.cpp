@@ -21,7 +21,7 @@ int capture() {
   return descriptor;
 }
 
-std::string contents(int descriptor) {
+std::string descriptor_contents(int descriptor) {
   std::string text;
   std::array<char, 4096> part{};
   while (true) {
@@ -89,12 +89,12 @@ Outcome Started::finish(std::chrono::seconds deadline) {
   }
   pid_ = -1;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  outcome.out = contents(out_);
-  outcome.err = contents(err_);
+  outcome.out = descriptor_contents(out_);
+  outcome.err = descriptor_contents(err_);
   return outcome;
 }
 
-std::string Started::out() const { return contents(out_); }
+std::string Started::out() const { return descriptor_contents(out_); }
 
 std::vector<std::string> ranks_command(const std::vector<std::string>& arguments) {
   std::vector<std::string> command{PLIMSOLL_COMM_RANKS};

@@ -5,12 +5,12 @@
 // activations. Formulas are those of the table of stages, for the parameters without padding.
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "plimsoll/base/number_text.hpp"
+#include "plimsoll/base/or_throw.hpp"
 #include "plimsoll/engine/run/recorded_run.hpp"
 #include "plimsoll/engine/zero/launch.hpp"
 #include "plimsoll/formats/model_source.hpp"
@@ -74,14 +74,13 @@ Formula formula(plan::Precision precision, int stage) {
 }
 
 std::string row(comm::Communicator& world, plan::Precision precision, int stage) {
-  const auto spec = formats::load_model(kModel);
-  if (!spec) throw std::runtime_error(format_error(spec.error()));
+  const network::NetworkSpec spec = or_throw(formats::load_model(kModel));
   plan::Job job;
   job.sequence = 64;
   job.ranks = kRanks;
   job.stage = static_cast<shard::Stage>(stage);
   job.precision = precision;
-  const network::Network net = network::build_network(*spec, job.build_options());
+  const network::Network net = network::build_network(spec, job.build_options());
   engine::RecordOptions options;
   options.world = &world;
   const auto alive = alive_after_reduction(engine::record_run(net, job, options));

@@ -47,7 +47,7 @@ constexpr int kInterval = 2;
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
 
-std::string contents(const fs::path& path) {
+std::string file_contents(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -75,7 +75,7 @@ Result result_of(const std::string& folder) {
   const auto newest = checkpoint::newest_valid(folder);
   if (!newest || !newest->found || newest->found->step != kSteps) fail("no checkpoint at the end");
   for (const auto& entry : fs::directory_iterator(newest->found->folder)) {
-    result.files[entry.path().filename().string()] = contents(entry.path());
+    result.files[entry.path().filename().string()] = file_contents(entry.path());
   }
   return result;
 }

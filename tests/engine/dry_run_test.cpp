@@ -9,12 +9,12 @@
 
 #include <doctest/doctest.h>
 
-#include "plimsoll/engine/library/reference_kernels.hpp"
 #include "plimsoll/engine/library/saved_tensor_recorder.hpp"
 #include "plimsoll/meter.hpp"
 
 #include "tests/engine/event_stream.hpp"
 #include "tests/engine/modules.hpp"
+#include "tests/engine/with_reference_kernels.hpp"
 
 namespace plimsoll::engine {
 namespace {
@@ -24,13 +24,6 @@ using tests::GptShape;
 using timeline::Phase;
 using timeline::PhaseFigures;
 using timeline::Timeline;
-
-// Before the first product of this process [Note: Reference kernels].
-[[maybe_unused]] const bool reference_kernels = use_reference_kernels();
-
-GptShape small_gpt() {
-  return {.width = 64, .layers = 2, .heads = 4, .vocabulary = 100, .sequence = 32};
-}
 
 std::int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -117,7 +110,7 @@ TEST_CASE("CUDA's kernels save what the published reference run saved") {
 
 TEST_CASE("dry_run gives the phases of a measured step") {
   at::set_num_threads(1);
-  const GptShape shape = small_gpt();
+  const GptShape shape = tests::small_gpt();
   const auto ids = torch::zeros({2, 32}, torch::kLong);
   Gpt planned = on_meta([&] { return Gpt(shape); });
   const Timeline dry = plimsoll::dry_run(planned, ids);

@@ -10,12 +10,12 @@
 
 #include "plimsoll/engine/dry/dry_run.hpp"
 #include "plimsoll/engine/dry/meta_mode.hpp"
-#include "plimsoll/engine/library/reference_kernels.hpp"
 #include "plimsoll/engine/meter/meter.hpp"
 
 #include "tests/engine/event_stream.hpp"
 #include "tests/engine/modules.hpp"
 #include "tests/engine/operation_cases.hpp"
+#include "tests/engine/with_reference_kernels.hpp"
 
 namespace plimsoll::engine {
 namespace {
@@ -29,9 +29,6 @@ using tests::LlamaShape;
 using tests::RmsForm;
 using timeline::Phase;
 using timeline::Timeline;
-
-// Before the first product of this process [Note: Reference kernels].
-[[maybe_unused]] const bool reference_kernels = use_reference_kernels();
 
 constexpr std::array kDtypes{at::kFloat, at::kBFloat16, at::kDouble};
 
@@ -148,10 +145,6 @@ void check_network(const std::string& name, Shape shape) {
   }
 }
 
-GptShape small_gpt() {
-  return {.width = 64, .layers = 2, .heads = 4, .vocabulary = 100, .sequence = 32};
-}
-
 // --- modules of torch::nn ------------------------------------------------------------------------
 
 class ResidualImpl : public torch::nn::Module {
@@ -204,8 +197,8 @@ TEST_CASE("operations whose events differ still run and leave nothing behind") {
 }
 
 TEST_CASE("training steps of a GPT leave the same events") {
-  check_network<Gpt>("gpt", small_gpt());
-  GptShape shape = small_gpt();
+  check_network<Gpt>("gpt", tests::small_gpt());
+  GptShape shape = tests::small_gpt();
   shape.bias = true;
   shape.activation = Activation::kSilu;
   check_network<Gpt>("gpt with biases and silu", shape);
@@ -261,7 +254,7 @@ TEST_CASE("gradients of gradients and kept graphs leave the same events") {
 }
 
 TEST_CASE("with two threads phases have the same figures") {
-  GptShape shape = small_gpt();
+  GptShape shape = tests::small_gpt();
   shape.sequence = 200;
   at::set_num_threads(2);
   const auto run = [&](Meter& meter) { build_and_train<Gpt>(meter, shape, Setting{}); };

@@ -9,12 +9,12 @@
 
 #include <doctest/doctest.h>
 
-#include "plimsoll/engine/library/reference_kernels.hpp"
 #include "plimsoll/engine/library/saved_tensor_recorder.hpp"
 #include "plimsoll/engine/library/version.hpp"
 
 #include "tests/engine/event_stream.hpp"
 #include "tests/engine/modules.hpp"
+#include "tests/engine/with_reference_kernels.hpp"
 
 namespace plimsoll::engine {
 namespace {
@@ -27,15 +27,13 @@ using timeline::PhaseFigures;
 using timeline::Tag;
 using timeline::Timeline;
 
-// Before the first product of this process [Note: Reference kernels].
-[[maybe_unused]] const bool reference_kernels = use_reference_kernels();
-
 struct StepFigures {
   PhaseFigures zero_grad, forward, loss, backward, optimizer;
 };
 
 // Three steps of the MiniGPT with AdamW, absolute bytes.
-std::vector<StepFigures> train(const GptShape& shape, std::int64_t batch, at::ScalarType dtype) {
+std::vector<StepFigures> train_measured(const GptShape& shape, std::int64_t batch,
+                                        at::ScalarType dtype) {
   at::set_num_threads(1);
   Meter meter;
   Gpt model(shape);
@@ -121,7 +119,7 @@ class FailingSink final : public timeline::Sink {
 }  // namespace
 
 TEST_CASE("three fp32 steps of the MiniGPT match the reference table") {
-  const std::vector<StepFigures> steps = train({}, 4, torch::kFloat);
+  const std::vector<StepFigures> steps = train_measured({}, 4, torch::kFloat);
   check_figures(steps[2].zero_grad, 14'802'944, 11'103'232, 14'802'944);
   check_figures(steps[2].forward, 11'103'232, 20'813'312, 20'813'312);
   check_figures(steps[2].loss, 20'813'312, 21'837'320, 21'837'320);
@@ -135,14 +133,14 @@ TEST_CASE("three fp32 steps of the MiniGPT match the reference table") {
 TEST_CASE("steps of a MiniGPT with odd sizes match the reference table") {
   GptShape shape{.width = 96, .vocabulary = 997, .sequence = 50};
   SUBCASE("fp32") {
-    const std::vector<StepFigures> steps = train(shape, 2, torch::kFloat);
+    const std::vector<StepFigures> steps = train_measured(shape, 2, torch::kFloat);
     check_figures(steps[2].backward, 9'484'104, 8'715'332, 10'281'704);
     CHECK(steps[2].optimizer.peak == 9'481'040);
     CHECK(steps[0].backward.peak == 5'924'840);
     CHECK(steps[0].optimizer.peak == 9'008'720);
   }
   SUBCASE("bf16") {
-    const std::vector<StepFigures> steps = train(shape, 1, torch::kBFloat16);
+    const std::vector<StepFigures> steps = train_measured(shape, 1, torch::kBFloat16);
     check_figures(steps[2].backward, 4'007'152, 4'357'666, 4'740'916);
     CHECK(steps[2].optimizer.peak == 4'740'524);
     CHECK(steps[0].backward.peak == 2'562'484);
@@ -362,7 +360,7 @@ TEST_CASE("a sink that throws stops its meter and no other") {
 
 TEST_CASE("steps leave nothing behind") {
   const std::int64_t before = total(live_bytes());
-  train({.width = 32, .layers = 1, .vocabulary = 11, .sequence = 8}, 1, torch::kFloat);
+  train_measured({.width = 32, .layers = 1, .vocabulary = 11, .sequence = 8}, 1, torch::kFloat);
   CHECK(total(live_bytes()) == before);
 }
 

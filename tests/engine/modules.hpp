@@ -25,6 +25,10 @@ struct GptShape {
   Attention attention = Attention::kChosen;
 };
 
+inline GptShape small_gpt() {
+  return {.width = 64, .layers = 2, .heads = 4, .vocabulary = 100, .sequence = 32};
+}
+
 inline torch::nn::Linear linear(std::int64_t in, std::int64_t out, bool bias = false) {
   return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(bias));
 }

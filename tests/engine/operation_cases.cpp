@@ -6,10 +6,6 @@ namespace {
 
 namespace functional = torch::nn::functional;
 
-at::Tensor ids(at::IntArrayRef shape) { return torch::zeros(shape, torch::kLong); }
-
-at::Tensor mask(at::IntArrayRef shape) { return torch::ones(shape, torch::kBool); }
-
 std::vector<OperationCase> activation_cases() {
   using T = at::Tensor;
   return {

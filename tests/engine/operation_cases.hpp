@@ -20,6 +20,10 @@ inline at::Tensor leaf(at::IntArrayRef shape, at::ScalarType dtype) {
   return torch::ones(shape, dtype).requires_grad_();
 }
 
+inline at::Tensor ids(at::IntArrayRef shape) { return torch::zeros(shape, torch::kLong); }
+
+inline at::Tensor mask(at::IntArrayRef shape) { return torch::ones(shape, torch::kBool); }
+
 // A value in the middle of a graph: its gradient is not kept.
 inline at::Tensor inner(at::IntArrayRef shape, at::ScalarType dtype) {
   return at::alias(leaf(shape, dtype));

@@ -6,10 +6,6 @@ namespace {
 
 namespace nn = torch::nn;
 
-at::Tensor ids(at::IntArrayRef shape) { return torch::zeros(shape, torch::kLong); }
-
-at::Tensor mask(at::IntArrayRef shape) { return torch::ones(shape, torch::kBool); }
-
 // A module made, converted and run.
 template <class Make>
 OperationCase module(std::string name, std::vector<std::int64_t> shape, Make make) {

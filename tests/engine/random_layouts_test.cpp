@@ -13,17 +13,14 @@
 #include <doctest/doctest.h>
 
 #include "plimsoll/engine/dry/meta_mode.hpp"
-#include "plimsoll/engine/library/reference_kernels.hpp"
 #include "plimsoll/engine/meter/meter.hpp"
 
 #include "tests/engine/event_stream.hpp"
 #include "tests/engine/operation_cases.hpp"
+#include "tests/engine/with_reference_kernels.hpp"
 
 namespace plimsoll::engine {
 namespace {
-
-// Before the first product of this process [Note: Reference kernels].
-[[maybe_unused]] const bool reference_kernels = use_reference_kernels();
 
 using Shape = std::vector<std::int64_t>;
 
@@ -161,7 +158,7 @@ const std::vector<RandomOperation>& operations() {
   return all;
 }
 
-timeline::Timeline record(const RandomOperation& operation, std::uint32_t seed, bool dry) {
+timeline::Timeline record_layout(const RandomOperation& operation, std::uint32_t seed, bool dry) {
   std::optional<MetaMode> mode;
   if (dry) mode.emplace();
   Meter meter;
@@ -177,10 +174,10 @@ TEST_CASE("random layouts leave the same events") {
   at::set_num_threads(1);
   constexpr std::uint32_t rounds = 60;
   for (const RandomOperation& operation : operations()) {
-    record(operation, 0, false);
+    record_layout(operation, 0, false);
     for (std::uint32_t seed = 0; seed < rounds; ++seed) {
-      const auto measured = tests::event_lines(record(operation, seed, false));
-      const auto dry = tests::event_lines(record(operation, seed, true));
+      const auto measured = tests::event_lines(record_layout(operation, seed, false));
+      const auto dry = tests::event_lines(record_layout(operation, seed, true));
       INFO(operation.name << ", seed " << seed);
       CHECK(tests::first_difference(measured, dry) == "");
     }

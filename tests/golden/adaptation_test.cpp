@@ -43,7 +43,7 @@ void adapt(plan::Job& job, const std::string& name, const network::NetworkSpec& 
   }
 }
 
-plan::Job job_of(const nlohmann::json& truth_case, const network::NetworkSpec& spec) {
+plan::Job adapted_job(const nlohmann::json& truth_case, const network::NetworkSpec& spec) {
   const std::string name = truth_case.at("case");
   nlohmann::json variant = truth_case;
   variant["batch"] = 2;
@@ -81,7 +81,7 @@ void check_alloc(const Run& run, const nlohmann::json& truth_case, bool checkpoi
 }
 
 void check_case(const nlohmann::json& truth_case, const network::NetworkSpec& spec) {
-  const plan::Job job = job_of(truth_case, spec);
+  const plan::Job job = adapted_job(truth_case, spec);
   REQUIRE(plan::validate(job, spec).has_value());
   const network::Network net = network::build_network(spec, job.build_options());
   CHECK(net.parameter_count().trainable == truth_case.at("trainable").get<std::int64_t>());
@@ -109,7 +109,7 @@ TEST_CASE("hf truth: torch.optim.Adafactor's states and every phase of two steps
   for (nlohmann::json truth_case : extras.at("cases")) {
     if (truth_case.at("case") != "optimizer adafactor_torch") continue;
     truth_case["case"] = "plain";
-    plan::Job job = job_of(truth_case, spec);
+    plan::Job job = adapted_job(truth_case, spec);
     job.optimizer = plan::Optimizer::kAdafactor;
     REQUIRE(plan::validate(job, spec).has_value());
     check_phases(Run(spec, job), truth_case.at("alloc"));

@@ -53,6 +53,20 @@ inline double measured_coefficient() {
   return notebook_coefficient(notebook_model(notebook().at("affine_in_batch")));
 }
 
+// Bytes that hooks see, every tensor counted where it is saved.
+inline std::int64_t as_saved(const network::NetworkSpec& spec, std::int64_t batch) {
+  return Run(spec, notebook_job(batch, spec.positions)).ledger().as_saved.bytes;
+}
+
+// Elements of one term of the closed parameter count.
+inline std::int64_t term(const network::NetworkSpec& spec, const std::string& name) {
+  for (const network::ParameterTerm& t : network::parameter_terms(spec)) {
+    if (t.name == name) return t.count;
+  }
+  FAIL(name);
+  return 0;
+}
+
 inline std::int64_t parameter_count(const network::NetworkSpec& spec) {
   return network::build_network(spec, notebook_job(1, spec.positions).build_options())
       .parameter_elements();

@@ -21,22 +21,10 @@ namespace {
 using network::Backend;
 using network::DType;
 
-std::int64_t as_saved(const network::NetworkSpec& spec, std::int64_t batch) {
-  return Run(spec, notebook_job(batch, spec.positions)).ledger().as_saved.bytes;
-}
-
 std::int64_t sum_of_terms(const network::NetworkSpec& spec) {
   std::int64_t sum = 0;
   for (const network::ParameterTerm& term : network::parameter_terms(spec)) sum += term.count;
   return sum;
-}
-
-std::int64_t term(const network::NetworkSpec& spec, const std::string& name) {
-  for (const network::ParameterTerm& t : network::parameter_terms(spec)) {
-    if (t.name == name) return t.count;
-  }
-  FAIL(name);
-  return 0;
 }
 
 }  // namespace

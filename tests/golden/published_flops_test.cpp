@@ -86,7 +86,7 @@ ModelShape gpt_oss_120b() {
   return m;
 }
 
-ModelShape model_of(const std::string& what) {
+ModelShape model_shape(const std::string& what) {
   if (what.ends_with("Qwen3-30B-A3B")) return qwen3_moe(2048, 48, 32, 768);
   if (what.ends_with("Qwen3-235B-A22B")) return qwen3_moe(4096, 94, 64, 1536);
   if (what.ends_with("DeepSeek-V3 + 1 MTP")) return deepseek_v3(true);
@@ -107,7 +107,7 @@ TEST_CASE("FLOPs per token of published tables within 0.3 %: 6 (active - looked 
   for (const json& row : test::published("model FLOPs")) {
     const std::string what = row.at("what");
     SUBCASE(what.c_str()) {
-      const ModelShape model = model_of(what);
+      const ModelShape model = model_shape(what);
       const double flops = training_flops_per_token(model, row.at("inputs").at("seq"), false);
       const double published = row.at("value").get<double>() * 1e9;
       CAPTURE(flops);

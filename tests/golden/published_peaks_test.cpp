@@ -32,7 +32,7 @@ const json& measured(const std::string& what) {
   return rows;
 }
 
-network::NetworkSpec model_of(const json& config) {
+network::NetworkSpec peak_model(const json& config) {
   const auto spec = formats::read_config(config.dump(), "config.json");
   REQUIRE_MESSAGE(spec, (spec ? "" : format_error(spec.error())));
   return *spec;
@@ -76,7 +76,7 @@ json layer_config(const std::string& type, std::int64_t width, std::int64_t head
 
 std::int64_t after_forward(json config, std::int64_t layers, const plan::Job& job) {
   config["num_hidden_layers"] = layers;
-  const plan::Plan plan = planned(model_of(config), job);
+  const plan::Plan plan = planned(peak_model(config), job);
   for (const timeline::PhaseFigures& phase : plan.first.phases) {
     if (phase.key.phase == timeline::Phase::kForward) return phase.end;
   }
@@ -154,9 +154,9 @@ plan::Job step(std::int64_t batch, std::int64_t sequence, plan::Precision precis
 std::vector<Peak> peaks() {
   using network::Checkpoint;
   using plan::Precision;
-  const network::NetworkSpec llama8 = model_of(llama(4096, 32, 32, 14336));
-  const network::NetworkSpec wide = model_of(llama(5120, 40, 40, 17920));
-  const network::NetworkSpec llama3 = model_of(llama(3072, 28, 24, 8192, true));
+  const network::NetworkSpec llama8 = peak_model(llama(4096, 32, 32, 14336));
+  const network::NetworkSpec wide = peak_model(llama(5120, 40, 40, 17920));
+  const network::NetworkSpec llama3 = peak_model(llama(3072, 28, 24, 8192, true));
   std::vector<Peak> peaks;
   const auto value = [](const char* what, const char* key) {
     return measured(what).at("value").at(key).get<double>();

@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-double gigabytes(const char* recipe, double parameters, std::int64_t ranks, int stage) {
+double recipe_gigabytes(const char* recipe, double parameters, std::int64_t ranks, int stage) {
   const plan::ModelStateRecipe* known = plan::find_model_state_recipe(recipe);
   REQUIRE(known != nullptr);
   return plan::model_states(*known, parameters, ranks, stage).total() / 1e9;
@@ -53,9 +53,10 @@ std::string stages_table() {
     for (int stage = 0; stage <= 3; ++stage) {
       const std::string& printed = row.printed[static_cast<std::size_t>(stage)];
       const int decimals = printed.find('.') == std::string::npos ? 0 : 1;
-      table.add(fmt::format("{}: stage {}, GB", row.what, stage), printed,
-                fmt::format("{:.{}f}", gigabytes(row.recipe, row.parameters, row.ranks, stage),
-                            decimals));
+      table.add(
+          fmt::format("{}: stage {}, GB", row.what, stage), printed,
+          fmt::format("{:.{}f}", recipe_gigabytes(row.recipe, row.parameters, row.ranks, stage),
+                      decimals));
     }
   }
   return table.text();
@@ -69,7 +70,7 @@ std::string paper_table() {
     const json& in = row.at("inputs");
     const int stage = in.at("zero_stage");
     if (stage == 0) continue;
-    const double ours = gigabytes("zero-paper", in.at("params"), in.at("dp"), stage);
+    const double ours = recipe_gigabytes("zero-paper", in.at("params"), in.at("dp"), stage);
     CHECK(equals_as_printed(ours, row));
     const std::string printed = fmt::format("{:g}", row.at("value").get<double>());
     const std::string exact = fmt::format("{:.6g}", ours);

@@ -22,18 +22,6 @@ using nlohmann::json;
 
 std::string whole(const json& figure) { return grouped(figure.get<std::int64_t>()); }
 
-std::int64_t as_saved(const NetworkSpec& spec, std::int64_t batch) {
-  return Run(spec, notebook_job(batch, spec.positions)).ledger().as_saved.bytes;
-}
-
-std::int64_t term(const NetworkSpec& spec, const std::string& name) {
-  for (const network::ParameterTerm& t : network::parameter_terms(spec)) {
-    if (t.name == name) return t.count;
-  }
-  FAIL(name);
-  return 0;
-}
-
 std::string parameters_table() {
   Comparison table("notebook");
   for (const json& row : notebook().at("parameters")) {

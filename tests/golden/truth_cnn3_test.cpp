@@ -9,9 +9,9 @@
 namespace plimsoll::test {
 namespace {
 
-constexpr std::size_t kVariants = 12;
+constexpr std::size_t kCnn3Variants = 12;
 
-plan::Job job_of(const nlohmann::json& variant) {
+plan::Job cnn3_job(const nlohmann::json& variant) {
   plan::Job job;
   job.batch = variant.at("batch");
   job.precision =
@@ -22,14 +22,14 @@ plan::Job job_of(const nlohmann::json& variant) {
 
 // The layers of the file: three bias-free 3x3 convolutions, each with BatchNorm and ReLU, a 2x2
 // pooling and a linear.
-network::NetworkSpec spec_of(const nlohmann::json& variant) {
+network::NetworkSpec cnn3_spec(const nlohmann::json& variant) {
   std::string text = "cnn:channels=16-24-32,image=32,classes=10,norm=batch,bias=off,pool=last";
   if (variant.at("relu_inplace")) text += ",relu=inplace";
   return inline_model(text);
 }
 
 template <class Check>
-void for_each_variant(Check check) {
+void for_each_cnn3_variant(Check check) {
   const nlohmann::json file = truth("hf/activations/cnn3.json");
   std::size_t seen = 0;
   for (const nlohmann::json& variant : file.at("variants")) {
@@ -40,16 +40,16 @@ void for_each_variant(Check check) {
     CAPTURE(variant.at("batch").get<int>());
     check(variant);
   }
-  CHECK(seen == kVariants);
+  CHECK(seen == kCnn3Variants);
 }
 
 }  // namespace
 
 TEST_CASE("cnn3 truth: parameters and buffers") {
   const nlohmann::json file = truth("hf/activations/cnn3.json");
-  for_each_variant([&](const nlohmann::json& variant) {
+  for_each_cnn3_variant([&](const nlohmann::json& variant) {
     const network::Network net =
-        network::build_network(spec_of(variant), job_of(variant).build_options());
+        network::build_network(cnn3_spec(variant), cnn3_job(variant).build_options());
     CHECK(net.parameter_elements() == file.at("params_unique"));
     std::int64_t statistics = 0;  // the recorder counted those that autograd saved
     for (const network::Buffer& b : net.buffers) {
@@ -61,8 +61,8 @@ TEST_CASE("cnn3 truth: parameters and buffers") {
 }
 
 TEST_CASE("cnn3 truth: saved bytes, storages, tensors, parameter references, retained bytes") {
-  for_each_variant([](const nlohmann::json& variant) {
-    const Run run(spec_of(variant), job_of(variant));
+  for_each_cnn3_variant([](const nlohmann::json& variant) {
+    const Run run(cnn3_spec(variant), cnn3_job(variant));
     const plan::Ledger& ledger = run.ledger();
     CHECK(ledger.distinct_hf.bytes == variant.at("saved_bytes"));
     CHECK(ledger.distinct_hf.count == variant.at("saved_storages"));
@@ -81,10 +81,10 @@ TEST_CASE("cnn3 truth: saved bytes, storages, tensors, parameter references, ret
 
 TEST_CASE("cnn3 truth: the list of saved tensors, tensor by tensor, batch 4") {
   std::size_t lists = 0;
-  for_each_variant([&](const nlohmann::json& variant) {
+  for_each_cnn3_variant([&](const nlohmann::json& variant) {
     if (!variant.contains("saved_list")) return;
     ++lists;
-    const Run run(spec_of(variant), job_of(variant));
+    const Run run(cnn3_spec(variant), cnn3_job(variant));
     CHECK(first_difference(calculated_saves(run.saved()),
                            measured_saves(variant.at("saved_list"))) == "");
   });
@@ -92,15 +92,15 @@ TEST_CASE("cnn3 truth: the list of saved tensors, tensor by tensor, batch 4") {
 }
 
 TEST_CASE("cnn3 truth: saved bytes by type of node") {
-  for_each_variant([](const nlohmann::json& variant) {
-    CHECK(bytes_by_node(Run(spec_of(variant), job_of(variant)).saved()) ==
+  for_each_cnn3_variant([](const nlohmann::json& variant) {
+    CHECK(bytes_by_node(Run(cnn3_spec(variant), cnn3_job(variant)).saved()) ==
           measured_bytes_by_node(variant.at("by_op")));
   });
 }
 
 TEST_CASE("cnn3 truth: FLOPs of the forward pass and of forward with backward") {
-  for_each_variant([](const nlohmann::json& variant) {
-    const plan::PassFlops flops = Run(spec_of(variant), job_of(variant)).flops();
+  for_each_cnn3_variant([](const nlohmann::json& variant) {
+    const plan::PassFlops flops = Run(cnn3_spec(variant), cnn3_job(variant)).flops();
     const nlohmann::json& forward = variant.at("flops").at("fwd");
     const nlohmann::json& both = variant.at("flops").at("fwd_bwd");
     CHECK(flops.forward.convolution == forward.at("aten.convolution"));
@@ -111,16 +111,16 @@ TEST_CASE("cnn3 truth: FLOPs of the forward pass and of forward with backward") 
 }
 
 TEST_CASE("cnn3 truth: every phase of two steps with fused AdamW") {
-  for_each_variant([](const nlohmann::json& variant) {
-    check_phases(Run(spec_of(variant), job_of(variant)), variant.at("alloc").at("fused"));
+  for_each_cnn3_variant([](const nlohmann::json& variant) {
+    check_phases(Run(cnn3_spec(variant), cnn3_job(variant)), variant.at("alloc").at("fused"));
   });
 }
 
 TEST_CASE("cnn3 truth: every phase of two steps with the AdamW loop of torch.optim") {
-  for_each_variant([](const nlohmann::json& variant) {
-    plan::Job job = job_of(variant);
+  for_each_cnn3_variant([](const nlohmann::json& variant) {
+    plan::Job job = cnn3_job(variant);
     job.optimizer_impl = plan::OptimizerImpl::kTorchPython;
-    check_phases(Run(spec_of(variant), job), variant.at("alloc").at("forloop"));
+    check_phases(Run(cnn3_spec(variant), job), variant.at("alloc").at("forloop"));
   });
 }
 

@@ -14,13 +14,13 @@
 namespace plimsoll::test {
 namespace {
 
-const std::vector<std::string> kFiles = {"llama", "llama-3.2-tied", "llama-mha-large",
-                                         "mistral-nemo-like"};
-constexpr std::size_t kVariants = 52;
+const std::vector<std::string> kLlamaFiles = {"llama", "llama-3.2-tied", "llama-mha-large",
+                                              "mistral-nemo-like"};
+constexpr std::size_t kLlamaVariants = 52;
 constexpr std::size_t kTimelines = 22;
 constexpr std::size_t kFusedTimelines = 7;
 
-plan::Job job_of(const nlohmann::json& variant) {
+plan::Job llama_job(const nlohmann::json& variant) {
   plan::Job job;
   job.batch = variant.at("batch");
   job.sequence = variant.at("seq");
@@ -36,9 +36,9 @@ plan::Job job_of(const nlohmann::json& variant) {
 
 // Calls check(spec, variant) for each variant with sdpa and without dropout and autocast.
 template <class Check>
-std::size_t for_each_variant(Check check) {
+std::size_t for_each_llama_variant(Check check) {
   std::size_t seen = 0;
-  for (const std::string& name : kFiles) {
+  for (const std::string& name : kLlamaFiles) {
     const nlohmann::json file = truth("hf/activations/" + name + ".json");
     const auto spec = formats::read_config(file.at("config").dump(), name);
     REQUIRE(spec.has_value());
@@ -90,31 +90,32 @@ void check_flops(const network::NetworkSpec& spec, const nlohmann::json& entry) 
 }  // namespace
 
 TEST_CASE("hf llama truth: saved bytes, storages, tensors and parameter references") {
-  const std::size_t seen = for_each_variant([](const auto& spec, const nlohmann::json& variant) {
-    const Run run(spec, job_of(variant));
-    const plan::Ledger ledger = without_random_states(run);
-    CHECK(ledger.distinct_hf.bytes == variant.at("saved_bytes"));
-    CHECK(ledger.distinct_hf.count == variant.at("saved_storages"));
-    CHECK(ledger.as_saved.count == variant.at("saved_tensors_recorded"));
-    CHECK(ledger.as_saved.count - ledger.without_parameters.count ==
-          variant.at("saved_param_refs"));
-    if (variant.contains("retained_after_fwd")) {
-      CHECK(run.retained() == variant.at("retained_after_fwd"));
-    }
-  });
-  CHECK(seen == kVariants);
+  const std::size_t seen =
+      for_each_llama_variant([](const auto& spec, const nlohmann::json& variant) {
+        const Run run(spec, llama_job(variant));
+        const plan::Ledger ledger = without_random_states(run);
+        CHECK(ledger.distinct_hf.bytes == variant.at("saved_bytes"));
+        CHECK(ledger.distinct_hf.count == variant.at("saved_storages"));
+        CHECK(ledger.as_saved.count == variant.at("saved_tensors_recorded"));
+        CHECK(ledger.as_saved.count - ledger.without_parameters.count ==
+              variant.at("saved_param_refs"));
+        if (variant.contains("retained_after_fwd")) {
+          CHECK(run.retained() == variant.at("retained_after_fwd"));
+        }
+      });
+  CHECK(seen == kLlamaVariants);
 }
 
 TEST_CASE("hf llama truth: saved bytes by type of node") {
-  for_each_variant([](const auto& spec, const nlohmann::json& variant) {
+  for_each_llama_variant([](const auto& spec, const nlohmann::json& variant) {
     if (!variant.contains("by_op") || variant.at("ckpt")) return;
-    CHECK(bytes_by_node(Run(spec, job_of(variant)).saved()) ==
+    CHECK(bytes_by_node(Run(spec, llama_job(variant)).saved()) ==
           measured_bytes_by_node(variant.at("by_op")));
   });
 }
 
 TEST_CASE("hf llama truth: FLOPs of forward, backward and recomputation") {
-  for (const std::string& name : kFiles) {
+  for (const std::string& name : kLlamaFiles) {
     const nlohmann::json file = truth("hf/activations/" + name + ".json");
     const auto spec = formats::read_config(file.at("config").dump(), name);
     REQUIRE(spec.has_value());
@@ -128,20 +129,20 @@ TEST_CASE("hf llama truth: FLOPs of forward, backward and recomputation") {
 
 TEST_CASE("hf llama truth: 22 timelines with the AdamW loop, every phase") {
   std::size_t timelines = 0;
-  for_each_variant([&](const auto& spec, const nlohmann::json& variant) {
+  for_each_llama_variant([&](const auto& spec, const nlohmann::json& variant) {
     if (!variant.contains("alloc_adamw_forloop")) return;
     ++timelines;
-    check_phases(Run(spec, job_of(variant)), variant.at("alloc_adamw_forloop"));
+    check_phases(Run(spec, llama_job(variant)), variant.at("alloc_adamw_forloop"));
   });
   CHECK(timelines == kTimelines);
 }
 
 TEST_CASE("hf llama truth: timelines with fused AdamW, every phase") {
   std::size_t timelines = 0;
-  for_each_variant([&](const auto& spec, const nlohmann::json& variant) {
+  for_each_llama_variant([&](const auto& spec, const nlohmann::json& variant) {
     if (!variant.contains("alloc_adamw_fused")) return;
     ++timelines;
-    plan::Job job = job_of(variant);
+    plan::Job job = llama_job(variant);
     job.optimizer_impl = plan::OptimizerImpl::kTorchFused;
     check_phases(Run(spec, job), variant.at("alloc_adamw_fused"));
   });

@@ -9,9 +9,9 @@
 namespace plimsoll::test {
 namespace {
 
-constexpr std::size_t kVariants = 16;
+constexpr std::size_t kMiniGptVariants = 16;
 
-plan::Job job_of(const nlohmann::json& variant) {
+plan::Job minigpt_job(const nlohmann::json& variant) {
   plan::Job job;
   job.batch = variant.at("batch");
   job.sequence = variant.at("seq");
@@ -24,7 +24,7 @@ plan::Job job_of(const nlohmann::json& variant) {
   return job;
 }
 
-network::NetworkSpec spec_of(const nlohmann::json& file) {
+network::NetworkSpec minigpt_spec(const nlohmann::json& file) {
   const nlohmann::json& a = file.at("arch");
   const auto number = [&](const char* key) {
     return std::to_string(a.at(key).get<std::int64_t>());
@@ -35,9 +35,9 @@ network::NetworkSpec spec_of(const nlohmann::json& file) {
 
 // Calls check(spec, variant) for each of the 16.
 template <class Check>
-void for_each_variant(Check check) {
+void for_each_minigpt_variant(Check check) {
   const nlohmann::json file = truth("hf/activations/minigpt.json");
-  const network::NetworkSpec spec = spec_of(file);
+  const network::NetworkSpec spec = minigpt_spec(file);
   std::size_t seen = 0;
   for (const nlohmann::json& variant : file.at("variants")) {
     if (variant.at("amp_bf16")) continue;
@@ -47,14 +47,14 @@ void for_each_variant(Check check) {
     CAPTURE(variant.at("batch").get<int>());
     check(spec, variant);
   }
-  CHECK(seen == kVariants);
+  CHECK(seen == kMiniGptVariants);
 }
 
 }  // namespace
 
 TEST_CASE("minigpt truth: saved bytes, storages, tensors, parameter references, retained bytes") {
-  for_each_variant([](const network::NetworkSpec& spec, const nlohmann::json& variant) {
-    const Run run(spec, job_of(variant));
+  for_each_minigpt_variant([](const network::NetworkSpec& spec, const nlohmann::json& variant) {
+    const Run run(spec, minigpt_job(variant));
     const plan::Ledger& ledger = run.ledger();
     CHECK(ledger.distinct_hf.bytes == variant.at("saved_bytes"));
     CHECK(ledger.distinct_hf.count == variant.at("saved_storages"));
@@ -67,28 +67,28 @@ TEST_CASE("minigpt truth: saved bytes, storages, tensors, parameter references, 
 
 TEST_CASE("minigpt truth: the list of saved tensors, tensor by tensor, batch 1 and 4") {
   std::size_t lists = 0;
-  for_each_variant([&](const network::NetworkSpec& spec, const nlohmann::json& variant) {
+  for_each_minigpt_variant([&](const network::NetworkSpec& spec, const nlohmann::json& variant) {
     if (!variant.contains("saved_list")) return;
     ++lists;
     // With one sequence ids and labels are views of one storage of 65 ids.
     const bool inputs_share = variant.at("batch") == 1;
-    const Run run(spec, job_of(variant));
+    const Run run(spec, minigpt_job(variant));
     CHECK(first_difference(calculated_saves(run.saved(), inputs_share),
                            measured_saves(variant.at("saved_list"), inputs_share)) == "");
   });
-  CHECK(lists == kVariants / 2);
+  CHECK(lists == kMiniGptVariants / 2);
 }
 
 TEST_CASE("minigpt truth: saved bytes by type of node") {
-  for_each_variant([](const network::NetworkSpec& spec, const nlohmann::json& variant) {
-    CHECK(bytes_by_node(Run(spec, job_of(variant)).saved()) ==
+  for_each_minigpt_variant([](const network::NetworkSpec& spec, const nlohmann::json& variant) {
+    CHECK(bytes_by_node(Run(spec, minigpt_job(variant)).saved()) ==
           measured_bytes_by_node(variant.at("by_op")));
   });
 }
 
 TEST_CASE("minigpt truth: FLOPs of the forward pass and of forward with backward") {
-  for_each_variant([](const network::NetworkSpec& spec, const nlohmann::json& variant) {
-    const plan::PassFlops flops = Run(spec, job_of(variant)).flops();
+  for_each_minigpt_variant([](const network::NetworkSpec& spec, const nlohmann::json& variant) {
+    const plan::PassFlops flops = Run(spec, minigpt_job(variant)).flops();
     const nlohmann::json& forward = variant.at("flops").at("fwd");
     const nlohmann::json& both = variant.at("flops").at("fwd_bwd");
     CHECK(flops.forward.matmul == forward.at("aten.mm"));
@@ -100,14 +100,14 @@ TEST_CASE("minigpt truth: FLOPs of the forward pass and of forward with backward
 }
 
 TEST_CASE("minigpt truth: every phase of two steps with fused AdamW") {
-  for_each_variant([](const network::NetworkSpec& spec, const nlohmann::json& variant) {
-    check_phases(Run(spec, job_of(variant)), variant.at("alloc").at("fused"));
+  for_each_minigpt_variant([](const network::NetworkSpec& spec, const nlohmann::json& variant) {
+    check_phases(Run(spec, minigpt_job(variant)), variant.at("alloc").at("fused"));
   });
 }
 
 TEST_CASE("minigpt truth: every phase of two steps with the AdamW loop of torch.optim") {
-  for_each_variant([](const network::NetworkSpec& spec, const nlohmann::json& variant) {
-    plan::Job job = job_of(variant);
+  for_each_minigpt_variant([](const network::NetworkSpec& spec, const nlohmann::json& variant) {
+    plan::Job job = minigpt_job(variant);
     job.optimizer_impl = plan::OptimizerImpl::kTorchPython;
     check_phases(Run(spec, job), variant.at("alloc").at("forloop"));
   });
@@ -115,8 +115,8 @@ TEST_CASE("minigpt truth: every phase of two steps with the AdamW loop of torch.
 
 TEST_CASE("minigpt truth: logits and parameters") {
   const nlohmann::json file = truth("hf/activations/minigpt.json");
-  for_each_variant([&](const network::NetworkSpec& spec, const nlohmann::json& variant) {
-    const plan::Job job = job_of(variant);
+  for_each_minigpt_variant([&](const network::NetworkSpec& spec, const nlohmann::json& variant) {
+    const plan::Job job = minigpt_job(variant);
     const network::Network net = network::build_network(spec, job.build_options());
     CHECK(net.parameter_elements() == file.at("params_unique"));
     const Span dropped = Run(spec, job).measured_phase("delout_0");

@@ -14,7 +14,7 @@ namespace {
 using plan::Precision;
 using timeline::Phase;
 
-plan::Job job_of(std::int64_t batch, std::int64_t sequence, Precision precision) {
+plan::Job table_job(std::int64_t batch, std::int64_t sequence, Precision precision) {
   plan::Job job;
   job.batch = batch;
   job.sequence = sequence;
@@ -23,7 +23,7 @@ plan::Job job_of(std::int64_t batch, std::int64_t sequence, Precision precision)
   return job;
 }
 
-network::NetworkSpec model_of(const std::string& text) {
+network::NetworkSpec table_model(const std::string& text) {
   auto spec = formats::read_inline_model(text);
   REQUIRE(spec.has_value());
   return *spec;
@@ -95,7 +95,7 @@ TEST_CASE("third step of the inline GPT: backward and optimizer, five runs") {
   for (const Row& row : rows) {
     CAPTURE(row.model);
     CAPTURE(row.batch);
-    const Run run(model_of(row.model), job_of(row.batch, row.sequence, row.precision));
+    const Run run(table_model(row.model), table_job(row.batch, row.sequence, row.precision));
     const timeline::PhaseFigures backward = run.of(Phase::kBackward, 2);
     CHECK(backward.start == row.backward[0]);
     CHECK(backward.end == row.backward[1]);
@@ -107,7 +107,7 @@ TEST_CASE("third step of the inline GPT: backward and optimizer, five runs") {
 }
 
 TEST_CASE("third step of the inline GPT at B = 4: every phase, fp32 and bf16") {
-  const Run fp32(model_of(kStandard), job_of(4, 64, Precision::kFp32));
+  const Run fp32(table_model(kStandard), table_job(4, 64, Precision::kFp32));
   const auto check = [](const timeline::PhaseFigures& f, std::int64_t start, std::int64_t end,
                         std::int64_t peak) {
     CAPTURE(timeline::name(f.key.phase));
@@ -121,7 +121,7 @@ TEST_CASE("third step of the inline GPT at B = 4: every phase, fp32 and bf16") {
   check(fp32.of(Phase::kBackward, 2), 20813320, 14802948, 22861320);
   check(fp32.of(Phase::kOptimizer, 2), 14802948, 14802948, 15826960);
   CHECK(fp32.of(Phase::kZeroGrad, 0).start == 3703808);
-  const Run bf16(model_of(kStandard), job_of(4, 64, Precision::kBf16));
+  const Run bf16(table_model(kStandard), table_job(4, 64, Precision::kBf16));
   CHECK(bf16.of(Phase::kZeroGrad, 2).start == 7403520);
   check(bf16.of(Phase::kForward, 2), 5553664, 10417152, 10417152);
   CHECK(bf16.of(Phase::kLoss, 2).end == 10929156);
@@ -147,9 +147,9 @@ TEST_CASE("saved tensors by the three conventions: A0 and k, fp32 and bf16, flas
     CAPTURE(row.model);
     CAPTURE(row.math);
     const auto ledger = [&](std::int64_t batch) {
-      plan::Job job = job_of(batch, row.sequence, row.precision);
+      plan::Job job = table_job(batch, row.sequence, row.precision);
       if (row.math) job.attention = network::AttentionKernel::kMath;
-      return plan::count_ledger(Run(model_of(row.model), job).result.ledger);
+      return plan::count_ledger(Run(table_model(row.model), job).result.ledger);
     };
     const plan::Ledger two = ledger(2);
     const plan::Ledger five = ledger(5);
@@ -163,16 +163,16 @@ TEST_CASE("saved tensors by the three conventions: A0 and k, fp32 and bf16, flas
     CHECK(distinct_k == row.distinct_k);
     CHECK(two.distinct.bytes - 2 * distinct_k == row.distinct_A0);
   }
-  plan::Job math = job_of(1, 64, Precision::kFp32);
+  plan::Job math = table_job(1, 64, Precision::kFp32);
   math.attention = network::AttentionKernel::kMath;
-  const Run one(model_of(kStandard), math);
+  const Run one(table_model(kStandard), math);
   CHECK(plan::count_ledger(one.result.ledger).distinct.bytes == 2949124);
 }
 
 TEST_CASE("checkpoint per block, B = 4: kept and peak over the start") {
-  plan::Job job = job_of(4, 64, Precision::kFp32);
+  plan::Job job = table_job(4, 64, Precision::kFp32);
   job.checkpoint = network::Checkpoint::kBlock;
-  const Run run(model_of(kStandard), job);
+  const Run run(table_model(kStandard), job);
   const std::int64_t start = run.of(Phase::kForward, 1).start;
   CHECK(run.of(Phase::kBackward, 1).start - start == 1813000);
   CHECK(run.of(Phase::kBackward, 1).peak - start == 5901832);

@@ -15,7 +15,7 @@ using shard::Stage;
 constexpr Stage kStages[] = {Stage::kNothing, Stage::kOptimizer, Stage::kGradients,
                              Stage::kParameters};
 
-double gigabytes(const char* recipe, Stage stage, double parameters, std::int32_t ranks) {
+double stage_gigabytes(const char* recipe, Stage stage, double parameters, std::int32_t ranks) {
   const plan::ModelStateRecipe* known = plan::find_model_state_recipe(recipe);
   REQUIRE(known != nullptr);
   return plan::model_states(*known, parameters, ranks, static_cast<int>(stage)).total() / 1e9;
@@ -29,26 +29,26 @@ double printed(double value) { return std::round(10 * value) / 10; }
 TEST_CASE("zero-paper: 7.5 B parameters on 64 ranks need 120, 31.4, 16.6, 1.9 GB") {
   const double expected[] = {120, 31.4, 16.6, 1.9};
   for (std::size_t s = 0; s < 4; ++s) {
-    CHECK(printed(gigabytes("zero-paper", kStages[s], 7.5e9, 64)) == expected[s]);
+    CHECK(printed(stage_gigabytes("zero-paper", kStages[s], 7.5e9, 64)) == expected[s]);
   }
 }
 
 TEST_CASE("fp32: 7 B parameters on 8 ranks need 112, 63, 38.5, 14 GB") {
   const double expected[] = {112, 63, 38.5, 14};
   for (std::size_t s = 0; s < 4; ++s) {
-    CHECK(gigabytes("fp32", kStages[s], 7e9, 8) == doctest::Approx(expected[s]));
+    CHECK(stage_gigabytes("fp32", kStages[s], 7e9, 8) == doctest::Approx(expected[s]));
   }
 }
 
 TEST_CASE("megatron: 18 bytes, or 6 + 12/R with its distributed optimizer") {
-  CHECK(gigabytes("megatron", Stage::kNothing, 1e9, 8) == doctest::Approx(18));
-  CHECK(gigabytes("megatron", Stage::kOptimizer, 1e9, 8) == doctest::Approx(6 + 12.0 / 8));
+  CHECK(stage_gigabytes("megatron", Stage::kNothing, 1e9, 8) == doctest::Approx(18));
+  CHECK(stage_gigabytes("megatron", Stage::kOptimizer, 1e9, 8) == doctest::Approx(6 + 12.0 / 8));
 }
 
 TEST_CASE("mixed is no paper's recipe but plimsoll's: 18, 6, 4, 2 GB of 1 B on 8 ranks") {
   const double expected[] = {18, 6, 4, 2};
   for (std::size_t s = 0; s < 4; ++s) {
-    CHECK(gigabytes("mixed", kStages[s], 1e9, 8) == doctest::Approx(expected[s]));
+    CHECK(stage_gigabytes("mixed", kStages[s], 1e9, 8) == doctest::Approx(expected[s]));
   }
 }
 

@@ -32,7 +32,17 @@ RandomJob random_job(Dice& dice, RunsOn runs_on);
 // A valid spec of any family, with odd sizes and sizes of 1.
 network::NetworkSpec random_spec(Dice& dice);
 
-// Calls `check` with `count` valid jobs of all families, precisions, policies, optimizers, backends
+// How many of `count` random cases a build runs: all of them, a tenth with a sanitizer, which makes each
+// ten times slower and looks for faults that few cases show.
+constexpr int cases(int count) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return (count + 9) / 10;
+#else
+  return count;
+#endif
+}
+
+// Calls `check` with cases(count) valid jobs of all families, precisions, policies, optimizers, backends
 // and semantics; each is captured for doctest's messages.
 void for_each_random_job(int count, const std::function<void(const RandomJob&)>& check);
 

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using namespace plimsoll::formats;
 using nlohmann::json;
 
-ClassConfig read(const json& config) {
+ClassConfig read_class(const json& config) {
   auto result = class_config(config, "config.json");
   REQUIRE_MESSAGE(result.has_value(), (result ? "" : plimsoll::format_error(result.error())));
   return *result;
@@ -82,7 +82,7 @@ TEST_CASE("the short file, the full dump and the saved file give the class's key
   for (const json& model : truth_configs()) {
     CAPTURE(model.at("name").get<std::string>());
     const json& dump = model.at("config");
-    const ClassConfig full = read(dump);
+    const ClassConfig full = read_class(dump);
     types.insert(full.model_type);
     ++files;
     check_against_dump(full, dump);
@@ -91,7 +91,7 @@ TEST_CASE("the short file, the full dump and the saved file give the class's key
       CAPTURE(spelling);
       json file = model.at(spelling);
       file["model_type"] = full.model_type;
-      const ClassConfig other = read(file);
+      const ClassConfig other = read_class(file);
       check_against_dump(other, dump);
     }
   }
@@ -99,8 +99,9 @@ TEST_CASE("the short file, the full dump and the saved file give the class's key
   CHECK(types.size() >= 60);
 }
 
-TEST_CASE("aliases: the file's spelling is read, kept for messages, and may not contradict") {
-  const ClassConfig config = read({{"model_type", "gpt2"}, {"hidden_size", 64}, {"n_head", 4}});
+TEST_CASE("aliases: the file's spelling is read_class, kept for messages, and may not contradict") {
+  const ClassConfig config =
+      read_class({{"model_type", "gpt2"}, {"hidden_size", 64}, {"n_head", 4}});
   CHECK(config.keys->at("n_embd") == 64);
   CHECK(config.keys->at("n_layer") == 12);
   CHECK(config.given->contains("n_embd"));
@@ -130,10 +131,10 @@ TEST_CASE("a file that wraps a config is refused") {
 }
 
 TEST_CASE("an old key wins over the key that replaced it") {
-  const ClassConfig config = read({{"model_type", "lfm2"},
-                                   {"block_ff_dim", 300},
-                                   {"intermediate_size", 500},
-                                   {"tie_embedding", false}});
+  const ClassConfig config = read_class({{"model_type", "lfm2"},
+                                         {"block_ff_dim", 300},
+                                         {"intermediate_size", 500},
+                                         {"tie_embedding", false}});
   CHECK(config.keys->at("intermediate_size") == 300);
   CHECK(config.keys->at("tie_word_embeddings") == false);
   CHECK(config.spelled.at("intermediate_size") == "block_ff_dim");
@@ -141,7 +142,7 @@ TEST_CASE("an old key wins over the key that replaced it") {
 
 TEST_CASE("rotary settings: every home, the class's own values, two sets") {
   const auto settings = [](const json& config, const char* layer) {
-    const ClassConfig read_config = read(config);
+    const ClassConfig read_config = read_class(config);
     const RopeSettings rope = rope_settings(read_config.keys->at("rope_parameters"), layer);
     return json{rope.theta, rope.partial, std::string(rope.type)};
   };
@@ -167,9 +168,9 @@ TEST_CASE("rotary settings: every home, the class's own values, two sets") {
 
 TEST_CASE("a multimodal file gives its text part, with an assumption") {
   const ClassConfig config =
-      read({{"model_type", "gemma3"},
-            {"tie_word_embeddings", false},
-            {"text_config", {{"model_type", "gemma3_text"}, {"hidden_size", 2560}}}});
+      read_class({{"model_type", "gemma3"},
+                  {"tie_word_embeddings", false},
+                  {"text_config", {{"model_type", "gemma3_text"}, {"hidden_size", 2560}}}});
   CHECK(config.model_type == "gemma3_text");
   CHECK(config.prefix == "/text_config");
   CHECK(config.keys->at("hidden_size") == 2560);

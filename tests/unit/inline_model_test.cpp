@@ -14,20 +14,20 @@ using plimsoll::network::Family;
 using plimsoll::network::NetworkSpec;
 using plimsoll::network::OpKind;
 
-NetworkSpec read(const std::string& text) {
+NetworkSpec read_inline(const std::string& text) {
   const auto spec = read_inline_model(text);
   REQUIRE_MESSAGE(spec.has_value(), (spec ? "" : plimsoll::format_error(spec.error())));
   return *spec;
 }
 
-std::int64_t parameters(const NetworkSpec& spec) {
+std::int64_t parameters_of(const NetworkSpec& spec) {
   std::int64_t sum = 0;
   for (const auto& term : parameter_terms(spec)) sum += term.count;
   return sum;
 }
 
 TEST_CASE("minigpt is the notebook's model") {
-  const NetworkSpec spec = read("minigpt:d=192,L=6,V=4096,s=64,heads=4");
+  const NetworkSpec spec = read_inline("minigpt:d=192,L=6,V=4096,s=64,heads=4");
   CHECK(spec.family == Family::kMiniGpt);
   CHECK(spec.title == "minigpt:d=192,L=6,V=4096,s=64,heads=4");
   CHECK(spec.head_dim == 48);
@@ -37,21 +37,21 @@ TEST_CASE("minigpt is the notebook's model") {
   CHECK_FALSE(spec.attention_bias);
   CHECK_FALSE(spec.mlp_bias);
   CHECK(spec.assumptions.empty());
-  CHECK(parameters(spec) == 3457920);
+  CHECK(parameters_of(spec) == 3457920);
 }
 
 TEST_CASE("absent keys take defaults and are listed") {
   for (const char* text : {"minigpt", "minigpt:", "MiniGPT"}) {
-    const NetworkSpec spec = read(text);
-    CHECK(parameters(spec) == 924928);
+    const NetworkSpec spec = read_inline(text);
+    CHECK(parameters_of(spec) == 924928);
     REQUIRE(spec.assumptions.size() == 5);
     CHECK(spec.assumptions.front() == "d: absent, default 128");
   }
-  CHECK(read("cnn").assumptions.size() == 3);
+  CHECK(read_inline("cnn").assumptions.size() == 3);
 }
 
 TEST_CASE("cnn options") {
-  const NetworkSpec spec = read(
+  const NetworkSpec spec = read_inline(
       "cnn:channels=16-24-32,image=32,classes=10,norm=batch,bias=off,"
       "pool=last");
   CHECK(spec.channels == std::vector<std::int64_t>{16, 24, 32});
@@ -59,12 +59,13 @@ TEST_CASE("cnn options") {
   CHECK_FALSE(spec.conv_bias);
   CHECK(spec.pool_last);
   CHECK_FALSE(spec.relu_in_place);
-  CHECK(parameters(spec) == 92874);
-  const NetworkSpec plain = read("cnn:channels=8,image=5,classes=2,relu=inplace,norm=none,bias=on");
+  CHECK(parameters_of(spec) == 92874);
+  const NetworkSpec plain =
+      read_inline("cnn:channels=8,image=5,classes=2,relu=inplace,norm=none,bias=on");
   CHECK(plain.relu_in_place);
   CHECK_FALSE(plain.batch_norm);
   CHECK(plain.conv_bias);
-  CHECK(parameters(plain) == 224 + 8 * 25 * 2 + 2);
+  CHECK(parameters_of(plain) == 224 + 8 * 25 * 2 + 2);
 }
 
 TEST_CASE("what is inline") {
@@ -75,13 +76,13 @@ TEST_CASE("what is inline") {
   CHECK_FALSE(is_inline_model(""));
 }
 
-struct Bad {
+struct BadInline {
   std::string text;
   std::string where;
   std::string what;
 };
 
-std::vector<Bad> bad_inline_models() {
+std::vector<BadInline> bad_inline_models() {
   return {
       {"minigpt:d=0", "minigpt:d", "\"0\", expected a whole number"},
       {"minigpt:d=-8", "minigpt:d", "\"-8\", expected a whole number of at least 1"},
@@ -112,12 +113,12 @@ std::vector<Bad> bad_inline_models() {
       {"cnn:image=33,pool=last", "cnn:image", "33, expected an even number"},
       {"cnn:norm=layer", "cnn:norm", "layer, expected batch or none"},
       {"cnn:bias=maybe", "cnn:bias", "expected off or on"},
-      {"cnn:image=99999999,classes=9999999999", "cnn", "parameters"},
+      {"cnn:image=99999999,classes=9999999999", "cnn", "parameters_of"},
   };
 }
 
 TEST_CASE("flaws of inline models name the option") {
-  for (const Bad& bad : bad_inline_models()) {
+  for (const BadInline& bad : bad_inline_models()) {
     CAPTURE(bad.text);
     const auto spec = read_inline_model(bad.text);
     REQUIRE_FALSE(spec);

@@ -33,7 +33,7 @@ using plimsoll::network::InventoryParameter;
 using plimsoll::test::sha256;
 using plimsoll::test::truth;
 
-ModelInventory read(const json& config) {
+ModelInventory read_inventory(const json& config) {
   const auto class_keys = class_config(config, "config.json");
   REQUIRE_MESSAGE(class_keys, (class_keys ? "" : format_error(class_keys.error())));
   auto model = read_inventory(*class_keys);
@@ -129,7 +129,7 @@ TEST_CASE("every parameter and buffer of the 80 full-size models, from three spe
     CAPTURE(model.at("name").get<std::string>());
     for (const char* spelling : {"config", "config_input", "config_json_saved"}) {
       CAPTURE(spelling);
-      check_model(read(model.at(spelling)).inventory, model);
+      check_model(read_inventory(model.at(spelling)).inventory, model);
     }
     ++models;
   }
@@ -161,7 +161,7 @@ TEST_CASE("the measured small models have the parameters PyTorch counted") {
     const json model = json::parse(stream);
     if (!model.contains("config") || !model.at("config").contains("model_type")) continue;
     CAPTURE(model.at("name").get<std::string>());
-    const Inventory ours = read(model.at("config")).inventory;
+    const Inventory ours = read_inventory(model.at("config")).inventory;
     CHECK(ours.elements() == model.at("params_unique").get<std::int64_t>());
   }
 }
@@ -191,7 +191,7 @@ TEST_CASE("a planned network has the parameters of the inventory") {
     if (!spec) continue;  // a variant that a Network refuses, and says why
     CAPTURE(config.dump());
     types.insert(class_keys->model_type);
-    const Inventory inventory = read(config).inventory;
+    const Inventory inventory = read_inventory(config).inventory;
     plimsoll::network::BuildOptions options;
     options.sequence = 1;
     const auto network = build_network(*spec, options);
@@ -220,21 +220,21 @@ TEST_CASE("active parameters: all but the experts that a token does not use") {
       {"model_type", "mixtral"},  {"vocab_size", 10},       {"hidden_size", 8},
       {"intermediate_size", 16},  {"num_hidden_layers", 2}, {"num_attention_heads", 2},
       {"num_key_value_heads", 1}, {"num_local_experts", 4}, {"num_experts_per_tok", 3}};
-  const Inventory inventory = read(small).inventory;
+  const Inventory inventory = read_inventory(small).inventory;
   const std::int64_t expert = 3 * 8 * 16;
   CHECK(inventory.elements() - inventory.active_elements() == 2 * (4 - 3) * expert);
   CHECK(inventory.elements_of(plimsoll::network::ParameterRole::kExperts) == 2 * 4 * expert);
   CHECK(inventory.elements_of(plimsoll::network::ParameterRole::kRouter) == 2 * 4 * 8);
 }
 
-struct Bad {
+struct BadInventory {
   json config;
   std::string where;
   std::string what;
 };
 
 TEST_CASE("contradictions and absurd sizes are refused with the place of the key") {
-  const std::vector<Bad> cases = {
+  const std::vector<BadInventory> cases = {
       {{{"model_type", "mixtral"}, {"num_experts_per_tok", 9}},
        ":/num_experts_per_tok",
        "9 of 8 experts"},
@@ -277,7 +277,7 @@ TEST_CASE("contradictions and absurd sizes are refused with the place of the key
        "more than 2^63 parameters"},
       {{{"model_type", "qwen3"}, {"vocab_size", 9007199254740992}}, "", "expected at most 2^53"},
   };
-  for (const Bad& bad : cases) {
+  for (const BadInventory& bad : cases) {
     CAPTURE(bad.config.dump());
     const auto config = class_config(bad.config, "config.json");
     REQUIRE(config);
@@ -291,7 +291,7 @@ TEST_CASE("contradictions and absurd sizes are refused with the place of the key
 
 TEST_CASE("a head that is not the counted one is said") {
   const ModelInventory model =
-      read({{"model_type", "bert"}, {"architectures", {"BertForQuestionAnswering"}}});
+      read_inventory({{"model_type", "bert"}, {"architectures", {"BertForQuestionAnswering"}}});
   const auto& lines = model.assumptions;
   CHECK(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
     return line == "architectures: [\"BertForQuestionAnswering\"], counted as BertForMaskedLM";

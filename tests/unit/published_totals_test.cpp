@@ -108,7 +108,7 @@ void add_own_words(const std::string& name, const json& c, json& config) {
   if (type == "phi" || type == "gptj") CHECK(c.at("bias").at("lm_head") == true);
 }
 
-json as_config(const std::string& name, const json& c) {
+json published_config(const std::string& name, const json& c) {
   if (model_type_of(name) == "t5") return t5_config(c);
   json config = {{"model_type", model_type_of(name)}};
   for (const char* key :
@@ -128,7 +128,7 @@ TEST_CASE("published totals, and active parameters where they are stated") {
   for (const json& model : truth("models.json")) {
     const std::string name = model.at("name");
     CAPTURE(name);
-    const json config = as_config(name, model.at("config"));
+    const json config = published_config(name, model.at("config"));
     CAPTURE(config.dump());
     const auto keys = class_config(config, "config.json");
     REQUIRE_MESSAGE(keys, (keys ? "" : format_error(keys.error())));

@@ -23,7 +23,7 @@ plan::Job job_with(Precision precision) {
   return job;
 }
 
-plan::Plan plan_of(const plan::Job& job) {
+plan::Plan recipe_plan(const plan::Job& job) {
   auto plan = plan::make_plan(gpt(), job);
   REQUIRE(plan.has_value());
   return *std::move(plan);
@@ -41,28 +41,28 @@ plan::Posts posts_of(Precision precision, std::int32_t ranks, shard::Stage stage
   plan::Job job = job_with(precision);
   job.ranks = ranks;
   job.stage = stage;
-  return plan_of(job).posts;
+  return recipe_plan(job).posts;
 }
 
 }  // namespace
 
 TEST_CASE("zero-paper: 2 + 2 + 12 bytes, of which stages divide 12, 14 and 16") {
   using shard::Stage;
-  CHECK(plan_of(job_with(Precision::kZeroPaper)).posts.parameters == 2 * kPsi);
-  CHECK(plan_of(job_with(Precision::kZeroPaper)).posts.gradients == 2 * kPsi);
-  CHECK(plan_of(job_with(Precision::kZeroPaper)).posts.moments == 12 * kPsi);
+  CHECK(recipe_plan(job_with(Precision::kZeroPaper)).posts.parameters == 2 * kPsi);
+  CHECK(recipe_plan(job_with(Precision::kZeroPaper)).posts.gradients == 2 * kPsi);
+  CHECK(recipe_plan(job_with(Precision::kZeroPaper)).posts.moments == 12 * kPsi);
   CHECK(sum_of(posts_of(Precision::kZeroPaper, 4, Stage::kOptimizer)) == 4 + 12.0 / 4);
   CHECK(sum_of(posts_of(Precision::kZeroPaper, 4, Stage::kGradients)) == 2 + 14.0 / 4);
   CHECK(sum_of(posts_of(Precision::kZeroPaper, 4, Stage::kParameters)) == 16.0 / 4);
 }
 
 TEST_CASE("megatron: 18 bytes, with a distributed optimizer 6 + 12 / R") {
-  CHECK(sum_of(plan_of(job_with(Precision::kMegatron)).posts) == 18);
+  CHECK(sum_of(recipe_plan(job_with(Precision::kMegatron)).posts) == 18);
   CHECK(sum_of(posts_of(Precision::kMegatron, 8, shard::Stage::kOptimizer)) == 6 + 12.0 / 8);
 }
 
 TEST_CASE("formula recipes say so, and are not run") {
-  const plan::Plan plan = plan_of(job_with(Precision::kMegatron));
+  const plan::Plan plan = recipe_plan(job_with(Precision::kMegatron));
   CHECK(plan.posts.by_formula);
   CHECK(plan.closed_form->parameters == "2 Psi");
   CHECK(plan.closed_form->gradients == "4 Psi");
@@ -70,11 +70,11 @@ TEST_CASE("formula recipes say so, and are not run") {
   CHECK_FALSE(plan::validate_runs(plan.job, "a test").has_value());
   CHECK(plan::recipe_assumptions(Precision::kMegatron).size() == 1);
   // The rest is mixed's.
-  CHECK(plan.steady.peak.bytes == plan_of(job_with(Precision::kMixed)).steady.peak.bytes);
+  CHECK(plan.steady.peak.bytes == recipe_plan(job_with(Precision::kMixed)).steady.peak.bytes);
 }
 
 TEST_CASE("fp16: 2 + 2 + 4 bytes and the loss scaler's 8") {
-  const plan::Plan plan = plan_of(job_with(Precision::kFp16));
+  const plan::Plan plan = recipe_plan(job_with(Precision::kFp16));
   CHECK(plan.posts.parameters == 2 * kPsi);
   CHECK(plan.posts.gradients == 2 * kPsi);
   CHECK(plan.posts.moments == 4 * kPsi);
@@ -87,24 +87,24 @@ TEST_CASE(
   plan::Job job = job_with(Precision::kBf16);
   job.master = plan::MasterChoice{network::DType::kFloat32};
   job.state_dtype = job.loss_dtype = network::DType::kFloat32;
-  const plan::Plan mixed = plan_of(job_with(Precision::kMixed));
-  CHECK(plan_of(job).steady.peak.bytes == mixed.steady.peak.bytes);
+  const plan::Plan mixed = recipe_plan(job_with(Precision::kMixed));
+  CHECK(recipe_plan(job).steady.peak.bytes == mixed.steady.peak.bytes);
   job.grad_dtype = network::DType::kFloat32;
-  CHECK(plan_of(job).posts.gradients == 2 * mixed.posts.gradients);
+  CHECK(recipe_plan(job).posts.gradients == 2 * mixed.posts.gradients);
 }
 
 TEST_CASE("autocast: 4 + 4 + 8 bytes; what is saved shrinks, and bf16 weights are part of it") {
-  const plan::Plan autocast = plan_of(job_with(Precision::kAutocast));
-  const plan::Plan fp32 = plan_of(job_with(Precision::kFp32));
+  const plan::Plan autocast = recipe_plan(job_with(Precision::kAutocast));
+  const plan::Plan fp32 = recipe_plan(job_with(Precision::kFp32));
   CHECK(autocast.posts.parameters == fp32.posts.parameters);
   CHECK(autocast.posts.gradients == fp32.posts.gradients);
   CHECK(autocast.posts.optimizer() == fp32.posts.optimizer());
   // Both grow with the batch; beyond the copies of the weights autocast grows more slowly.
   plan::Job wide = job_with(Precision::kAutocast);
   wide.batch = 9;
-  const std::int64_t grown = plan_of(wide).posts.activations - autocast.posts.activations;
+  const std::int64_t grown = recipe_plan(wide).posts.activations - autocast.posts.activations;
   wide.precision = Precision::kFp32;
-  CHECK(grown < plan_of(wide).posts.activations - fp32.posts.activations);
+  CHECK(grown < recipe_plan(wide).posts.activations - fp32.posts.activations);
   constexpr std::int64_t kMatrices = 4 * 12 * 128 * 128 + 1000 * 128;  // read by products
   CHECK(autocast.posts.activations - grown / 8 >= 2 * kMatrices);
 }
@@ -122,7 +122,7 @@ TEST_CASE("adamw-8bit: a byte per moment, a scale per 256 elements, small tensor
     expected += n < 4096 ? 8 * n : 2 * n + 2 * 4 * ((n + 255) / 256);
   }
   CHECK(small > 0);  // norms
-  CHECK(plan_of(job).posts.moments == expected);
+  CHECK(recipe_plan(job).posts.moments == expected);
 }
 
 TEST_CASE("adafactor: rows and columns of matrices, all of vectors, 4 bytes of step each") {
@@ -134,7 +134,7 @@ TEST_CASE("adafactor: rows and columns of matrices, all of vectors, 4 bytes of s
   for (const network::Parameter& p : net.parameters) {
     expected += 4 * (p.shape.size() == 2 ? p.shape[0] + p.shape[1] : p.shape[0]);
   }
-  const plan::Plan plan = plan_of(job);
+  const plan::Plan plan = recipe_plan(job);
   CHECK(plan.posts.moments == expected);
   CHECK(plan.posts.step_counters == 4 * plan.parameters.tensors);
 }

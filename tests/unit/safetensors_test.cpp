@@ -90,14 +90,14 @@ TEST_CASE("an index of shards must fit what the shards hold") {
   CHECK(message("[]").find("expected an object with a weight_map") != std::string::npos);
 }
 
-struct Bad {
+struct BadHeader {
   std::string bytes;
   std::string message;
 };
 
 std::string entry(const std::string& inside) { return R"({"a": {)" + inside + "}}"; }
 
-std::vector<Bad> bad_files() {
+std::vector<BadHeader> bad_files() {
   return {
       {"", "expected a header length"},
       {"abc", "expected a header length"},
@@ -139,7 +139,7 @@ std::vector<Bad> bad_files() {
 
 TEST_CASE("files that are broken or cut off are refused") {
   const TemporaryFolder folder;
-  for (const Bad& bad : bad_files()) {
+  for (const BadHeader& bad : bad_files()) {
     const auto tensors = read_safetensors_header(folder.write("m.safetensors", bad.bytes));
     REQUIRE_FALSE(tensors);
     std::string message = plimsoll::format_error(tensors.error());

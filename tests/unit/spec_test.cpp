@@ -74,18 +74,18 @@ NetworkSpec cnn3() {
 }
 
 // A spec made by changing one thing of a good one, and the field that validate() must name.
-struct Bad {
+struct BadSpec {
   const char* field;
   NetworkSpec spec;
 };
 
 template <class Change>
-Bad bad(const char* field, NetworkSpec spec, Change change) {
+BadSpec bad(const char* field, NetworkSpec spec, Change change) {
   change(spec);
   return {field, std::move(spec)};
 }
 
-std::vector<Bad> bad_transformers() {
+std::vector<BadSpec> bad_transformers() {
   constexpr std::int64_t kHuge = std::int64_t{1} << 40U;
   return {
       bad("width", llama(), [](NetworkSpec& s) { s.width = 0; }),
@@ -174,7 +174,7 @@ TEST_CASE("an untied head counts twice, biases by formula") {
 
 TEST_CASE("validate names the field that is wrong") {
   REQUIRE(validate(llama()));
-  for (const Bad& bad : bad_transformers()) {
+  for (const BadSpec& bad : bad_transformers()) {
     const auto result = validate(bad.spec);
     REQUIRE_FALSE(result);
     CHECK(result.error().where == bad.field);
@@ -183,7 +183,7 @@ TEST_CASE("validate names the field that is wrong") {
 }
 
 TEST_CASE("validate names the field that is wrong in a convolutional network") {
-  const std::vector<Bad> cases = {
+  const std::vector<BadSpec> cases = {
       bad("channels", cnn3(), [](NetworkSpec& s) { s.channels.clear(); }),
       bad("channels", cnn3(), [](NetworkSpec& s) { s.channels[1] = 0; }),
       bad("image", cnn3(), [](NetworkSpec& s) { s.image = 33; }),
@@ -192,7 +192,7 @@ TEST_CASE("validate names the field that is wrong in a convolutional network") {
       bad("classes", cnn3(), [](NetworkSpec& s) { s.classes = -2; }),
       bad("parameters", cnn3(), [](NetworkSpec& s) { s.image = std::int64_t{1} << 40U; }),
   };
-  for (const Bad& bad : cases) {
+  for (const BadSpec& bad : cases) {
     const auto result = validate(bad.spec);
     REQUIRE_FALSE(result);
     CHECK(result.error().where == bad.field);

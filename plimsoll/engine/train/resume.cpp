@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "plimsoll/base/or_throw.hpp"
 #include "plimsoll/checkpoint/reader.hpp"
 #include "plimsoll/checkpoint/verify.hpp"
 #include "plimsoll/engine/checkpoint/sharded_state.hpp"
@@ -21,12 +22,6 @@ namespace {
 
 constexpr const char* kCursor = "position";
 constexpr const char* kFile = "file";
-
-template <class T>
-T expect(Result<T>&& result) {
-  if (!result) throw std::runtime_error(format_error(result.error()));
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
 
 template <class T>
 std::string text(const T& value) {
@@ -86,7 +81,7 @@ constexpr std::int64_t kNoCheckpoint = -1;
 
 // On rank 0: the step of the newest valid checkpoint, or none.
 std::int64_t choose(const std::string& folder, std::vector<std::string>& told) {
-  const checkpoint::Newest newest = expect(checkpoint::newest_valid(folder));
+  const checkpoint::Newest newest = or_throw(checkpoint::newest_valid(folder));
   for (const checkpoint::Skipped& skipped : newest.skipped) {
     told.push_back(fmt::format("skipped {}: {}", skipped.folder, skipped.reason));
   }
@@ -116,7 +111,7 @@ void restore_random(checkpoint::Reader& reader, const comm::Communicator& world,
                     std::uint64_t seed) {
   const checkpoint::Manifest& manifest = reader.manifest();
   if (manifest.ranks == world.size()) {
-    set_random_state(expect(reader.read_blob(world.rank(), "random")));
+    set_random_state(or_throw(reader.read_blob(world.rank(), "random")));
     return;
   }
   const auto step = static_cast<std::uint64_t>(manifest.step);
@@ -170,13 +165,13 @@ Resumed resume(const RunState& now, const TrainingOptions& options, zero::Networ
   const std::string& folder = options.save.folder;
   const std::int64_t step = chosen_by_rank_0(world, folder, resumed.told);
   if (step == kNoCheckpoint) return resumed;
-  auto reader = expect(checkpoint::Reader::open(
+  auto reader = or_throw(checkpoint::Reader::open(
       (std::filesystem::path(folder) / checkpoint::step_name(step)).string()));
   const checkpoint::Manifest& manifest = reader.manifest();
   expect_same_optimizer(manifest.run, now);
   if (auto same = check_tensors(manifest, sharder); !same) refuse(format_error(same.error()));
   expect_same_rows(manifest.run, now);
-  expect(read_state(reader, sharder));
+  or_throw(read_state(reader, sharder));
   shards.optimizer().set_steps(manifest.run.optimizer_steps);
   restore_random(reader, world, options.seed);
   resumed.step = step;

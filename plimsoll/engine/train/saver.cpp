@@ -1,9 +1,9 @@
 #include "plimsoll/engine/train/saver.hpp"
 
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/or_throw.hpp"
 #include "plimsoll/engine/checkpoint/sharded_state.hpp"
 #include "plimsoll/engine/run/random_state.hpp"
 
@@ -26,10 +26,6 @@ bool Saver::due_by_time() const {
   return std::chrono::steady_clock::now() - last_ >= options_.every;
 }
 
-void Saver::expect(const Result<void>& result) const {
-  if (!result) throw std::runtime_error(format_error(result.error()));
-}
-
 void Saver::save(std::int64_t step, const checkpoint::RunState& run) {
   finish();
   open_.emplace();
@@ -37,9 +33,8 @@ void Saver::save(std::int64_t step, const checkpoint::RunState& run) {
   save.plan = {options_.folder, step, world_.size(), sharder_.settings().stage,
                tensors_of(sharder_)};
   save.run = run;
-  begun_step_ = step;
   last_ = std::chrono::steady_clock::now();
-  if (world_.rank() == 0) expect(checkpoint::prepare(save.plan));
+  if (world_.rank() == 0) or_throw(checkpoint::prepare(save.plan));
   world_.barrier({"checkpoint", step}).wait();
   std::vector<SavedPiece> pieces = share_of(sharder_);
   if (snapshot_.defined()) copy_into(snapshot_, pieces);
@@ -59,13 +54,12 @@ void Saver::finish() {
   if (!open_) return;
   Save& save = *open_;
   if (save.thread.joinable()) save.thread.join();
-  expect(save.result);
+  or_throw(save.result);
   world_.barrier({"checkpoint", save.plan.step}).wait();
   if (world_.rank() == 0) {
-    expect(checkpoint::commit(save.plan, save.run));
-    expect(checkpoint::prune(options_.folder, save.plan.step, options_.keep));
+    or_throw(checkpoint::commit(save.plan, save.run));
+    or_throw(checkpoint::prune(options_.folder, save.plan.step, options_.keep));
   }
-  saved_step_ = save.plan.step;
   open_.reset();
 }
 

@@ -49,10 +49,6 @@ class Saver {
   void save(std::int64_t step, const checkpoint::RunState& run);
   // The save that is under way becomes a checkpoint, when there is one. Collective.
   void finish();
-  // Of the last save that was finished; 0: none.
-  std::int64_t saved_step() const { return saved_step_; }
-  // Which save() began last, finished or not; 0: none.
-  std::int64_t begun_step() const { return begun_step_; }
 
  private:
   struct Save {
@@ -63,16 +59,12 @@ class Saver {
     std::thread thread;
   };
 
-  void expect(const Result<void>& result) const;
-
   const SaveOptions options_;
   const zero::Sharder& sharder_;
   comm::Communicator& world_;
   const at::Tensor snapshot_;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
   std::optional<Save> open_;
-  std::int64_t saved_step_ = 0;
-  std::int64_t begun_step_ = 0;
 };
 
 }  // namespace plimsoll::engine

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/base/or_throw.hpp"
 #include "plimsoll/engine/run/random_state.hpp"
 #include "plimsoll/engine/run/runner.hpp"
 #include "plimsoll/engine/train/resume.hpp"
@@ -90,7 +91,7 @@ class Loop {
     }
     const bool ended = resumed.step >= options_.learning_rate.steps;
     if (saves() && world_.rank() == 0 && !ended) {
-      expect(checkpoint::clear_ended(options_.save.folder));
+      or_throw(checkpoint::clear_ended(options_.save.folder));
     }
     cursor_ = resumed.cursor;
     for (const std::string& line : resumed.told) observer.told(line);
@@ -130,7 +131,7 @@ class Loop {
     if (last || saver_.due(step) || agreed_.any(kDue)) saver_.save(step, state());
     if (!last) return;
     saver_.finish();
-    if (world_.rank() == 0) expect(checkpoint::mark_ended(options_.save.folder, step));
+    if (world_.rank() == 0) or_throw(checkpoint::mark_ended(options_.save.folder, step));
     observer.told(fmt::format("checkpoint of step {} written", step));
   }
 
@@ -165,10 +166,6 @@ class Loop {
   };
 
   bool saves() const { return !options_.save.folder.empty(); }
-
-  static void expect(const Result<void>& result) {
-    if (!result) throw std::runtime_error(format_error(result.error()));
-  }
 
   checkpoint::RunState state() {
     return run_state(job_, options_, file_, cursor_, runner_.shards()->optimizer().steps());

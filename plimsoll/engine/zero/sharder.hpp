@@ -89,7 +89,7 @@ class Sharder {
 
  private:
   double squared_norm_of_one_rank() const;
-  bool sharded() const { return world_.size() > 1 || settings_.stage != shard::Stage::kNothing; }
+  bool sharded() const { return shard::shards(settings_.stage, world_.size()); }
   void forget_pass();
   bool outside_of_passes(shard::UnitIndex u) const;
   void watch_gradients();

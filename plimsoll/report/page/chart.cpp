@@ -193,8 +193,7 @@ class Chart {
                           grouped(points));
     return fmt::format(
         "<p class=\"axis\">{} events of the step from left to right: allocations, releases, "
-        "changes "
-        "of purpose; no time. {}.</p>\n",
+        "changes of purpose; no time. {}.</p>\n",
         grouped(curve_.events), drawn);
   }
 
