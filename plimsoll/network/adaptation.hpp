@@ -25,6 +25,7 @@ struct Lora {
   double scale = 1;             // alpha / rank
   std::vector<Matrix> targets;  // of every layer
   bool has(Matrix matrix) const;
+  bool operator==(const Lora&) const = default;
 };
 
 enum class FreezeKind : std::uint8_t {
@@ -39,6 +40,7 @@ struct FreezeRule {
   std::int64_t first = 0;  // kLayers, both included
   std::int64_t last = 0;
   std::string text;  // as it was given
+  bool operator==(const FreezeRule&) const = default;
 };
 
 struct Parameter;

@@ -6,6 +6,8 @@
 //   void backward(const Tensor& loss, bool last_micro_batch);
 //   void optimizer_step();
 //   void finish_backward();                // what a sharded backward pass leaves to reduce
+// and may have
+//   std::int32_t repeats(std::int32_t m);  // so many micro-batches behind m are m again and need not run
 #pragma once
 
 #include "plimsoll/network/execute.hpp"
@@ -39,6 +41,7 @@ class TrainingStep {
     for (std::int32_t m = 0; m < shape_.accumulate; ++m) {
       micro_batch(step, m);
       if (m + 1 < shape_.accumulate) drop_results();
+      if constexpr (requires { backend_.repeats(m); }) m += backend_.repeats(m);
     }
     phase(timeline::Phase::kOptimizer, step, 0, [&] { backend_.optimizer_step(); });
     drop_results();

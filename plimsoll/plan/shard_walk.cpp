@@ -111,6 +111,16 @@ void ShardWalk::drop() {
 
 void ShardWalk::begin_step() { traffic_ = {}; }
 
+void ShardWalk::repeat_traffic(const StepTraffic& before, std::int32_t times) {
+  const auto repeat = [times](CollectiveCount& now, const CollectiveCount& was) {
+    now.units += times * (now.units - was.units);
+    now.bytes = checked_add(now.bytes, checked_mul(times, now.bytes - was.bytes));
+  };
+  repeat(traffic_.gathers, before.gathers);
+  repeat(traffic_.reductions, before.reductions);
+  repeat(traffic_.updates, before.updates);
+}
+
 void ShardWalk::begin_forward() {
   current_ = -1;
   carry_out(schedule_.forward_begins(static_cast<shard::UnitIndex>(units_.units.root())));

@@ -47,6 +47,8 @@ class ShardWalk {
   void drop();
 
   const StepTraffic& traffic() const { return traffic_; }
+  // Counts what was exchanged since `before` so many times more.
+  void repeat_traffic(const StepTraffic& before, std::int32_t times);
 
  private:
   // A trainable group's gradients in a step.

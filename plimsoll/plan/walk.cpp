@@ -131,6 +131,16 @@ class WalkBackend {
     autograd_.tag = Tag::kActivations;
   }
 
+  std::int32_t repeats(std::int32_t m) {
+    const std::int32_t middle = job_.accumulate - 2 - m;  // behind m and before the last
+    if (middle <= 0 || !options_.repeats) return 0;
+    const StepTraffic before =
+        std::exchange(traffic_, shards_ ? shards_->traffic() : StepTraffic{});
+    if (!options_.repeats() || m == 0) return 0;
+    if (shards_) shards_->repeat_traffic(before, middle);
+    return middle;
+  }
+
   // The end of the run: whoever still holds a tensor then has leaked it.
   void drop_everything(Values& values) {
     values.clear();
@@ -220,6 +230,7 @@ class WalkBackend {
   Tensor scaler_;  // the loss scaler's two numbers as one block
   std::optional<OptimizerWalk> optimizer_;
   std::optional<ShardWalk> shards_;
+  StepTraffic traffic_;  // of this step up to the last border of micro-batches
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct WalkOptions {
   std::int32_t steps = 2;    // step 0 is the first, the last one is steady
   bool warm = false;         // optimizer states exist before step 0: step 0 is already steady
   bool keep_ledger = false;  // record what the first micro-batch of step 0 saves
+  // Asked between micro-batches of a step: whether the sink is as it was at the last such instant, so that
+  // those up to the last one would only repeat what it saw. They are left out then, and count in the
+  // traffic. Empty: all are walked. The first and the last micro-batch differ from the others.
+  std::function<bool()> repeats = nullptr;
   // Reused by one walk after the other, which then asks the system for none; null: the walk's own.
   network::AutogradMemory* memory = nullptr;
 };

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/engine/library/reference_kernels.hpp"
+
 #include "tests/dist/trouble.hpp"
 
 namespace {
@@ -51,6 +53,7 @@ int run_all(Communicator& world, const std::string& part) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  engine::use_reference_kernels();
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   const std::string part = argc > 2 ? argv[2] : "";
   if (part == "kill" && argc > 3) {

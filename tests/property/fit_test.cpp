@@ -27,7 +27,7 @@ using plan::Need;
 // Each job is planned some hundred times. PLIMSOLL_JOBS runs more of them.
 int job_count() {
   const char* wanted = std::getenv("PLIMSOLL_JOBS");
-  return wanted == nullptr ? 150 : std::max(1, std::atoi(wanted));
+  return wanted == nullptr ? 500 : std::max(1, std::atoi(wanted));
 }
 const int kJobs = job_count();
 
@@ -151,11 +151,15 @@ TEST_CASE("what a search needs is what a plan needs, and a quick answer has the 
     REQUIRE(quick);
     CHECK(quick->fits == need->fits);
     CHECK(quick->bytes <= need->bytes);
+    const auto fitting = search.if_fits(random.job);
+    CHECK(fitting.has_value() == need->fits);
     if (!need->fits) return;
     CHECK(quick->bytes == need->bytes);
     CHECK(quick->requested == need->requested);
     CHECK(quick->flops == need->flops);
     CHECK(quick->traffic == need->traffic);
+    CHECK(fitting->bytes == need->bytes);
+    CHECK(fitting->traffic == need->traffic);
     if (random.job.backend == network::Backend::kCuda) ++on_gpus;
   });
   CHECK(on_gpus > cases(kJobs) / 20);

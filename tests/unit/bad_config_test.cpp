@@ -17,7 +17,7 @@ struct BadConfig {
 };
 
 std::string llama_config(const std::string& more) {
-  return R"({"model_type": "llama_config", )" + more + "}";
+  return R"({"model_type": "llama", )" + more + "}";
 }
 std::string gpt2(const std::string& more) { return R"({"model_type": "gpt2", )" + more + "}"; }
 
@@ -34,14 +34,14 @@ std::vector<BadConfig> broken_texts() {
       {"[1, 2]", "", "[1,2], expected a JSON object"},
       {"null", "", "null, expected a JSON object"},
       {"42", "", "42, expected a JSON object"},
-      {"\"llama_config\"", "", "expected a JSON object"},
+      {"\"llama\"", "", "expected a JSON object"},
       {"{", "", "the text ends too early"},
-      {R"({"model_type": "llama_config", "hidden_size": 40)", ":/hidden_size", "ends too early"},
-      {R"({"model_type": "llama_config", "hidden_size": )", ":/hidden_size", "ends too early"},
+      {R"({"model_type": "llama", "hidden_size": 40)", ":/hidden_size", "ends too early"},
+      {R"({"model_type": "llama", "hidden_size": )", ":/hidden_size", "ends too early"},
       {R"({"model_type": "lla)", ":/model_type", "missing closing quote"},
-      {R"({"model_type": "llama_config",})", ":/model_type", "line 1, column 24"},
-      {R"({"model_type": "llama_config"} x)", "", "found x"},
-      {R"({"model_type": "llama_config"}{})", "", "expected end of input"},
+      {R"({"model_type": "llama",})", ":/model_type", "line 1, column 24"},
+      {R"({"model_type": "llama"} x)", "", "found x"},
+      {R"({"model_type": "llama"}{})", "", "expected end of input"},
       {"{\n  \"hidden_size\": NaN\n}", ":/hidden_size",
        "at line 2, column 18: NaN is no JSON value"},
       {llama_config(R"("rope_theta": Infinity)"), ":/rope_theta", "Infinity is no JSON value"},
@@ -70,10 +70,10 @@ std::vector<BadConfig> bad_model_types() {
       {R"({"model_type": null})", ":/model_type", "missing"},
       {R"({"model_type": 7})", ":/model_type", "7, expected a string"},
       {R"({"model_type": "gpt2", "llm": {"n_embd": 64}})", ":/llm", "holds the keys of a gpt2"},
-      {R"({"model_type": "lama"})", ":/model_type", "nearest name: llama_config"},
-      {R"({"model_type": "llama_config"})", "",
+      {R"({"model_type": "lama"})", ":/model_type", "nearest name: llama"},
+      {R"({"model_type": "llama"})", "",
        "has no key of a llama_config model but model_type"},
-      {R"({"model_type": "llama_config", "eos_token_id": 2, "hello": [1]})", "",
+      {R"({"model_type": "llama", "eos_token_id": 2, "hello": [1]})", "",
        "expected its sizes. Hint: with architectures"},
       {R"({"model_type": "lama"})", ":/model_type",
        "\"lama\" is not known, expected a model type "},
@@ -82,7 +82,7 @@ std::vector<BadConfig> bad_model_types() {
       {R"({"model_type": "mixtral", "vocab_size": 9})", ":/model_type",
        "`plimsoll params` counts its parameters"},
       {R"({"model_type": "llava", "text_config": {}})", ":/model_type", "\"llava\" is not known"},
-      {R"({"model_type": "llava", "text_config": {"model_type": "llama_config", "hidden_size": -1}})",
+      {R"({"model_type": "llava", "text_config": {"model_type": "llama", "hidden_size": -1}})",
        ":/text_config/hidden_size", "-1, expected"},
   };
 }

@@ -99,7 +99,7 @@ TEST_CASE("the short file, the full dump and the saved file give the class's key
   CHECK(types.size() >= 60);
 }
 
-TEST_CASE("aliases: the file's spelling is read_class, kept for messages, and may not contradict") {
+TEST_CASE("aliases: the file's spelling is read, kept for messages, and may not contradict") {
   const ClassConfig config =
       read_class({{"model_type", "gpt2"}, {"hidden_size", 64}, {"n_head", 4}});
   CHECK(config.keys->at("n_embd") == 64);

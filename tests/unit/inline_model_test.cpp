@@ -113,7 +113,7 @@ std::vector<BadInline> bad_inline_models() {
       {"cnn:image=33,pool=last", "cnn:image", "33, expected an even number"},
       {"cnn:norm=layer", "cnn:norm", "layer, expected batch or none"},
       {"cnn:bias=maybe", "cnn:bias", "expected off or on"},
-      {"cnn:image=99999999,classes=9999999999", "cnn", "parameters_of"},
+      {"cnn:image=99999999,classes=9999999999", "cnn", "parameters"},
   };
 }
 

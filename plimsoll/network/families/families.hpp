@@ -38,6 +38,8 @@ struct BuildOptions {
   std::vector<FreezeRule> freeze;
   bool position_first = true;  // g++ evaluates the right operand of tok(ids) + pos(...) first
 
+  bool operator==(const BuildOptions&) const = default;
+
   // Of matrix products and attention.
   DType operand() const { return autocast ? DType::kBFloat16 : dtype; }
 };

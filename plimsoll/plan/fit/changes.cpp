@@ -29,7 +29,7 @@ class ChangeSearch {
   Changes run() {
     for (const Move& move : moves_) strongest_.push_back(strongest_level(move));
     for (std::size_t size = 1; size <= kMostMoves && found_.size() < kWanted; ++size) {
-      try_all(size, {});
+      for (const Chosen& chosen : combinations(size)) try_one(chosen);
     }
     std::stable_sort(found_.begin(), found_.end(),
                      [](const Change& a, const Change& b) { return key(a) < key(b); });
@@ -50,42 +50,67 @@ class ChangeSearch {
     return {need.at_least, need.bytes};
   }
 
+  struct Strongest {
+    std::size_t level = 0;
+    std::optional<Need> need;  // of the job with this level alone
+  };
+
   // The last level that fits by itself, else the one that needs least. Not always the last: with very
-  // many ranks, padding grows.
-  std::size_t strongest_level(const Move& move) {
-    std::size_t strongest = move.levels.size() - 1;
-    std::optional<Need> least;
+  // many ranks, padding grows. Levels are tried from the last until one needs more than the one behind it.
+  Strongest strongest_level(const Move& move) {
+    Strongest strongest{move.levels.size() - 1, std::nullopt};
     for (std::size_t level = move.levels.size(); level-- > 0;) {
       Job job = job_;
       move.levels[level].apply(job);
       const std::optional<Need> need = search_.quick(job);
       if (!need) continue;
-      if (need->fits) return level;
-      if (least && lack(*need) >= lack(*least)) continue;
-      strongest = level;
-      least = need;
+      if (strongest.need && !need->fits && lack(*need) >= lack(*strongest.need)) break;
+      strongest = {level, need};
+      if (need->fits) break;
     }
     return strongest;
   }
 
-  // Every combination of `size` moves that begins with `chosen`.
-  void try_all(std::size_t size, Chosen chosen) {
-    if (chosen.size() == size) return try_one(chosen);
-    const std::size_t first = chosen.empty() ? 0 : chosen.back() + 1;
-    for (std::size_t i = first; i < moves_.size(); ++i) {
-      chosen.push_back(i);
-      try_all(size, chosen);
-      chosen.pop_back();
+  // All of `size` moves, the cheaper ones first.
+  std::vector<Chosen> combinations(std::size_t size) const {
+    std::vector<Chosen> all = {{}};
+    for (std::size_t n = 0; n < size; ++n) {
+      std::vector<Chosen> longer;
+      for (const Chosen& chosen : all) {
+        for (std::size_t i = chosen.empty() ? 0 : chosen.back() + 1; i < moves_.size(); ++i) {
+          longer.push_back(chosen);
+          longer.back().push_back(i);
+        }
+      }
+      all = std::move(longer);
     }
+    std::stable_sort(all.begin(), all.end(),
+                     [this](const Chosen& a, const Chosen& b) { return cost_of(a) < cost_of(b); });
+    return all;
+  }
+
+  ChangeCost cost_of(const Chosen& chosen) const {
+    ChangeCost cost = ChangeCost::kSameStep;
+    for (const std::size_t i : chosen) cost = std::max(cost, moves_[i].cost);
+    return cost;
+  }
+
+  // As many cheaper ones as are wanted were found: its cost decides before all else.
+  bool too_dear(const Chosen& chosen) const {
+    const ChangeCost cost = cost_of(chosen);
+    const auto cheaper = std::count_if(found_.begin(), found_.end(),
+                                       [&](const Change& change) { return change.cost < cost; });
+    return static_cast<std::size_t>(cheaper) >= kWanted;
   }
 
   void try_one(const Chosen& chosen) {
     const auto fits_already = [&](const Chosen& part) { return contains(chosen, part); };
     if (std::any_of(fitting_.begin(), fitting_.end(), fits_already)) return;
-    if (same_option_twice(chosen)) return;
+    if (too_dear(chosen) || same_option_twice(chosen)) return;
     Chosen levels;
-    for (const std::size_t i : chosen) levels.push_back(strongest_[i]);
-    std::optional<Need> need = need_with(chosen, levels);
+    for (const std::size_t i : chosen) levels.push_back(strongest_[i].level);
+    std::optional<Need> need =
+        chosen.size() == 1 ? strongest_[chosen[0]].need : need_with(chosen, levels);
     if (!need || !need->fits) return;
     // The dearest one is weakened first.
     for (std::size_t j : dearest_first(chosen)) need = weaken(chosen, levels, j, *need);
@@ -109,7 +134,7 @@ class ChangeSearch {
       Chosen milder = levels;
       milder[j] = low + (levels[j] - low) / 2;
       const std::optional<Need> tried = need_with(chosen, milder);
-      if (tried && tried->fits) {
+      if (tried) {
         levels = std::move(milder);
         need = *tried;
       } else {
@@ -137,18 +162,17 @@ class ChangeSearch {
   }
 
   std::optional<Need> need_with(const Chosen& chosen, const Chosen& levels) {
-    return search_.quick(job_with(chosen, levels));
+    return search_.if_fits(job_with(chosen, levels));
   }
 
   Change change_of(const Chosen& chosen, const Chosen& levels, const Need& need) const {
     Change change;
     change.job = job_with(chosen, levels);
     change.need = need;
+    change.cost = cost_of(chosen);
     for (std::size_t j = 0; j < chosen.size(); ++j) {
-      const Move& move = moves_[chosen[j]];
-      const std::vector<Setting>& settings = move.levels[levels[j]].settings;
+      const std::vector<Setting>& settings = moves_[chosen[j]].levels[levels[j]].settings;
       change.settings.insert(change.settings.end(), settings.begin(), settings.end());
-      change.cost = std::max(change.cost, move.cost);
     }
     change.saved = need_.bytes - need.bytes;
     change.flops = need.flops / need_.flops;
@@ -168,8 +192,8 @@ class ChangeSearch {
   const Job& job_;
   const Need& need_;
   const std::vector<Move> moves_;
-  std::vector<std::size_t> strongest_;  // level of each move
-  std::vector<Chosen> fitting_;         // combinations that fit
+  std::vector<Strongest> strongest_;  // of each move
+  std::vector<Chosen> fitting_;       // combinations that fit
   std::vector<Change> found_;
 };
 

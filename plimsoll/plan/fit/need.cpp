@@ -1,6 +1,7 @@
 #include "plimsoll/plan/fit/need.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "plimsoll/plan/memory_sink.hpp"
 #include "plimsoll/plan/network_units.hpp"
@@ -17,12 +18,57 @@ double flops_of(const PassFlops& flops, std::int32_t micro_batches) {
   return (full(flops.forward) + full(flops.backward) + full(flops.recompute)) * micro_batches;
 }
 
-// Parameters, masters, gradients and moments, all alive when the optimizer steps.
-std::int64_t model_states(const network::Network& network, const Job& job) {
-  return shard::resident(units_of(network, job.ranks).layouts, job.stage, job.arithmetic()).total();
-}
+// True when the allocator's blocks are those of the call before.
+class SameBlocks {
+ public:
+  explicit SameBlocks(const allocator::CachingAllocator& allocator) : allocator_(allocator) {}
+  bool operator()() {
+    const auto before = std::exchange(pieces_, allocator_.pieces());
+    return pieces_ == before;
+  }
+
+ private:
+  const allocator::CachingAllocator& allocator_;
+  std::vector<allocator::CachingAllocator::Piece> pieces_;
+};
+
+struct DoesNotFit {};
+
+// Ends the walk, by DoesNotFit, at the first request that the device cannot serve.
+class FittingSink final : public MemorySink {
+ public:
+  using MemorySink::MemorySink;
+  void allocate(timeline::BlockId block, std::int64_t bytes, timeline::Tag tag,
+                timeline::OperationId operation) override {
+    MemorySink::allocate(block, bytes, tag, operation);
+    if (allocator->out_of_memory()) throw DoesNotFit();
+  }
+};
 
 }  // namespace
+
+const network::Network& NeedSearch::network_of(const Job& job) {
+  const network::BuildOptions options = job.build_options();
+  if (!built_ || built_->options != options) {
+    built_.emplace(Built{options, network::build_network(spec_, options)});
+  }
+  return built_->network;
+}
+
+const std::vector<shard::UnitLayout>& NeedSearch::layouts_of(const Job& job) {
+  StatesKey key{job.build_options(), job.ranks};
+  const network::BuildOptions standard;
+  key.options.batch = standard.batch;
+  key.options.sequence = standard.sequence;
+  key.options.kernel = standard.kernel;
+  key.options.dropout = standard.dropout;
+  key.options.checkpoint = standard.checkpoint;
+  key.options.loss_chunks = standard.loss_chunks;
+  for (const auto& [known, layouts] : layouts_) {
+    if (known == key) return layouts;
+  }
+  return layouts_.emplace_back(std::move(key), units_of(network_of(job), job.ranks).layouts).second;
+}
 
 std::string_view decided_by(const Job& job) {
   return job.backend == Backend::kCuda
@@ -38,7 +84,9 @@ std::int64_t available_bytes(const Job& job) {
 Need NeedSearch::requested_need(const network::Network& network, const Job& job) {
   // States exist from the start: the highest instant of the first step is no higher than that of a
   // steady one, and a search pays for one step instead of two.
-  const WalkOptions options{.steps = 1, .warm = true, .memory = &memory_};
+  // Tensors of a micro-batch between the first and the last are those of the one before.
+  const WalkOptions options{
+      .steps = 1, .warm = true, .repeats = [] { return true; }, .memory = &memory_};
   timeline::PeakSink sink;
   const WalkResult result = walk(network, job, options, sink);
   Need need;
@@ -49,9 +97,8 @@ Need NeedSearch::requested_need(const network::Network& network, const Job& job)
 }
 
 // Both steps, as a plan walks them: what the first one leaves in the allocator is part of the figure.
-Need NeedSearch::reserved_need(const network::Network& network, const Job& job) {
-  const WalkOptions options{.memory = &memory_};
-  MemorySink sink(network, job);
+Need NeedSearch::reserved_need(const network::Network& network, const Job& job, MemorySink& sink) {
+  const WalkOptions options{.repeats = SameBlocks(sink.allocator->allocator()), .memory = &memory_};
   const WalkResult result = walk(network, job, options, sink);
   Need need;
   need.bytes = sink.allocator->reserved_peak().bytes;
@@ -63,36 +110,49 @@ Need NeedSearch::reserved_need(const network::Network& network, const Job& job) 
   return need;
 }
 
-std::optional<Need> NeedSearch::ask(const Job& job, bool quickly) {
+Need NeedSearch::decide(const Job& job, Asked asked, std::int64_t available) {
+  if (asked != Asked::kNeed) {
+    // Parameters, masters, gradients and moments: all alive when the optimizer steps.
+    Need least;
+    least.bytes = least.requested =
+        shard::resident(layouts_of(job), job.stage, job.arithmetic()).total();
+    least.at_least = true;
+    if (least.bytes > available) return least;
+  }
+  const network::Network& network = network_of(job);
+  if (job.backend == Backend::kCpu) return requested_need(network, job);
+  if (asked == Asked::kIfFits) {
+    FittingSink sink(network, job);
+    return reserved_need(network, job, sink);
+  }
+  if (asked == Asked::kVerdict) {
+    const Need need = requested_need(network, job);
+    if (need.bytes > available) return need;
+  }
+  MemorySink sink(network, job);
+  return reserved_need(network, job, sink);
+}
+
+std::optional<Need> NeedSearch::ask(const Job& job, Asked asked) {
   if (!validate(job, spec_)) return std::nullopt;
   ++walks_;
-  const std::int64_t available = available_bytes(job);
-  const auto answer = [&](Need need) {
-    need.available = available;
-    need.fits = need.bytes <= available;
-    return need;
-  };
   try {
-    const network::Network network = network::build_network(spec_, job.build_options());
-    if (quickly) {
-      Need least;
-      least.bytes = least.requested = model_states(network, job);
-      least.at_least = true;
-      if (least.bytes > available) return answer(least);
-    }
-    const bool allocates = job.backend == Backend::kCuda;
-    if (!allocates || quickly) {
-      const Need need = answer(requested_need(network, job));
-      if (!allocates || !need.fits) return need;
-    }
-    return answer(reserved_need(network, job));
+    Need need = decide(job, asked, available_bytes(job));
+    need.available = available_bytes(job);
+    need.fits = need.bytes <= need.available;
+    if (asked == Asked::kIfFits && !need.fits) return std::nullopt;
+    return need;
+  } catch (const DoesNotFit&) {
+    return std::nullopt;
   } catch (const OverflowError&) {
     return std::nullopt;
   }
 }
 
-std::optional<Need> NeedSearch::of(const Job& job) { return ask(job, false); }
+std::optional<Need> NeedSearch::of(const Job& job) { return ask(job, Asked::kNeed); }
 
-std::optional<Need> NeedSearch::quick(const Job& job) { return ask(job, true); }
+std::optional<Need> NeedSearch::quick(const Job& job) { return ask(job, Asked::kVerdict); }
+
+std::optional<Need> NeedSearch::if_fits(const Job& job) { return ask(job, Asked::kIfFits); }
 
 }  // namespace plimsoll::plan

@@ -13,10 +13,15 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "plimsoll/network/autograd/autograd.hpp"
+#include "plimsoll/network/families/families.hpp"
 #include "plimsoll/network/network.hpp"
 #include "plimsoll/plan/job.hpp"
+#include "plimsoll/plan/memory_sink.hpp"
+#include "plimsoll/shard/layout.hpp"
 
 namespace plimsoll::plan {
 
@@ -51,16 +56,38 @@ class NeedSearch {
   // tensors request, or its model states (`at_least`), and no more than those known of the rest.
   std::optional<Need> quick(const Job& job);
 
+  // The same when it fits, none when it does not: a walk ends at the first request that fails.
+  std::optional<Need> if_fits(const Job& job);
+
   const network::NetworkSpec& spec() const { return spec_; }
   int walks() const { return walks_; }  // so far
 
  private:
-  std::optional<Need> ask(const Job& job, bool quickly);
+  // What the sizes of a model's states depend on.
+  struct StatesKey {
+    network::BuildOptions options;  // without those that change no parameter
+    std::int32_t ranks = 1;
+    bool operator==(const StatesKey&) const = default;
+  };
+  struct Built {
+    network::BuildOptions options;
+    network::Network network;
+  };
+
+  enum class Asked { kNeed, kVerdict, kIfFits };
+
+  std::optional<Need> ask(const Job& job, Asked asked);
+  Need decide(const Job& job, Asked asked, std::int64_t available);
+  // Valid until the next call.
+  const network::Network& network_of(const Job& job);
+  const std::vector<shard::UnitLayout>& layouts_of(const Job& job);
   Need requested_need(const network::Network& network, const Job& job);
-  Need reserved_need(const network::Network& network, const Job& job);
+  Need reserved_need(const network::Network& network, const Job& job, MemorySink& sink);
 
   const network::NetworkSpec& spec_;
   network::AutogradMemory memory_;
+  std::optional<Built> built_;
+  std::vector<std::pair<StatesKey, std::vector<shard::UnitLayout>>> layouts_;
   int walks_ = 0;
 };
 
