@@ -70,7 +70,9 @@ std::string headline(const Checkpoints& found) {
 
 std::string ended_text(const Checkpoints& found) {
   if (found.ended) return fmt::format("The run came to its end after step {}.\n", *found.ended);
-  return "No mark of the run's end: it is going on, or was interrupted.\n";
+  std::string text = "No mark of the run's end: it is going on, or was interrupted.\n";
+  if (found.last_words) text += fmt::format("Last words: {}\n", visible(*found.last_words));
+  return text;
 }
 
 Json findings_json(const CheckpointState& state) {
@@ -166,6 +168,7 @@ Json checkpoints_json(const Checkpoints& found) {
   json["folder"] = found.folder;
   json["depth"] = found.depth == Depth::kContents ? "contents" : "structure";
   json["ended"] = found.ended ? Json(*found.ended) : Json();
+  json["last_words"] = found.last_words ? Json(*found.last_words) : Json();
   const CheckpointState* newest = found.newest_whole();
   json["newest"] = newest == nullptr ? Json() : Json(newest->entry.step);
   json["checkpoints"] = Json::array();
