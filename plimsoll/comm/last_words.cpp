@@ -124,7 +124,8 @@ std::optional<Cause> last_words(const std::string& folder) {
   Cause cause = least->cause;
   const bool behind = all.size() == 1 || least->calls < most->calls;
   if (behind) cause.rank = cause.reporter = least->rank;
-  cause.text = behind ? "ended without a word" : "the ranks ended without a word";
+  cause.text = behind ? "was behind the others when all ended without a word"
+                      : "all ranks ended without a word";
   return cause;
 }
 
