@@ -120,7 +120,7 @@ Result<Checkpoints> look_at_checkpoints(const std::string& folder, Depth depth) 
   if (!fs::is_directory(folder, problem)) {
     return fail(folder, "is no folder, expected one of a run or of a checkpoint");
   }
-  Checkpoints found{folder, is_checkpoint(folder), depth, {}, {}};
+  Checkpoints found{folder, is_checkpoint(folder), depth, {}, {}, {}};
   if (found.single) {
     found.checkpoints.push_back(single(folder, depth));
     return found;
