@@ -27,7 +27,7 @@ constexpr Fault kFaults[] = {
     {"throw", "throws", "PeerLost"},
     {"stop", "stopped (SIGSTOP)", "Timeout"},
     {"nan", "NaN", "TrainingFailed"},
-    {"nospace", "disk full", "TrainingFailed"},
+    {"nospace", "cannot write (`ulimit -f`)", "TrainingFailed"},
     {"wrongorder", "units in another order", "Mismatch"},
     {"wrongcount", "another number of elements", "Mismatch"},
 };
