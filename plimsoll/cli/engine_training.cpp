@@ -258,7 +258,7 @@ Result<void> check_mpi(const Training& training, int size) {
   if (training.job.ranks != size) {
     return fail("--ranks",
                 fmt::format("ranks={}, expected {} as started by mpirun", training.job.ranks, size),
-                "leave --ranks out");
+                fmt::format("--ranks {}", size));
   }
   if (training.restarts == 0) return {};
   return fail("--restart", "mpirun ends with its ranks, expected none",

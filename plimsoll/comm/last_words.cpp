@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kBytes = 256;  // of a file: one line of text and zeros
 
-std::string in(const std::string& folder) { return folder + "/last-words"; }
+std::string words_in(const std::string& folder) { return folder + "/last-words"; }
 
 struct LastCall {
   int rank = -1;
@@ -31,7 +31,7 @@ struct LastCall {
   Cause cause;
 };
 
-std::optional<LastCall> read(const fs::path& path) {
+std::optional<LastCall> last_call_in(const fs::path& path) {
   LastCall last;
   std::ifstream file(path);
   std::string line;
@@ -55,7 +55,7 @@ std::optional<LastCall> read(const fs::path& path) {
 class LastWords::File {
  public:
   File(const std::string& folder, int rank)
-      : folder_(in(folder)), path_(fmt::format("{}/rank-{:04}", folder_, rank)) {
+      : folder_(words_in(folder)), path_(fmt::format("{}/rank-{:04}", folder_, rank)) {
     std::error_code ignored;
     fs::create_directories(folder_, ignored);
     const int descriptor = open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -112,9 +112,9 @@ std::unique_ptr<Decorator> LastWords::around(Communicator& inner) {
 std::optional<Cause> last_words(const std::string& folder) {
   std::vector<LastCall> all;
   std::error_code problem;
-  for (fs::directory_iterator it(in(folder), problem); !problem && it != fs::directory_iterator();
-       it.increment(problem)) {
-    if (auto last = read(it->path())) all.push_back(*std::move(last));
+  for (fs::directory_iterator it(words_in(folder), problem);
+       !problem && it != fs::directory_iterator(); it.increment(problem)) {
+    if (auto last = last_call_in(it->path())) all.push_back(*std::move(last));
   }
   if (all.empty()) return std::nullopt;
   const auto fewer = [](const LastCall& a, const LastCall& b) {
@@ -131,7 +131,7 @@ std::optional<Cause> last_words(const std::string& folder) {
 
 void remove_last_words(const std::string& folder) {
   std::error_code ignored;
-  fs::remove_all(in(folder), ignored);
+  fs::remove_all(words_in(folder), ignored);
 }
 
 }  // namespace plimsoll::comm

@@ -28,7 +28,7 @@ struct Launcher {
 constexpr Launcher kLaunchers[] = {
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"PMIX_RANK", nullptr, nullptr},
+    {"PMIX_RANK", "SLURM_STEP_NUM_TASKS", nullptr},
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr},
 };
 

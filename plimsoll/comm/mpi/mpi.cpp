@@ -35,7 +35,7 @@ int run_body(Communicator& group, const std::function<int(Communicator&)>& body)
 // A process that the launcher counts as one of several, and MPI as the only one.
 bool is_cut_off(const MpiWorld& world) {
   const auto launched = mpirun_rank();
-  if (!launched || launched->size.value_or(1) == world.size()) return false;
+  if (!launched || launched->size.value_or(world.size()) == world.size()) return false;
   std::fputs(
       fmt::format("[mpi] ranks={} in MPI, expected {} as the launcher says. Hint: its mpirun "
                   "must belong to the MPI of this build (for Slurm: srun --mpi=pmi2)\n",
