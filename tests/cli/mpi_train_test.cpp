@@ -125,4 +125,34 @@ TEST_CASE("a batch script of Slurm, a shell in a step and mpirun -n 1 are plain 
   }
 }
 
+TEST_CASE("last words of ranks that were killed are listed, told on resume, and gone after it") {
+  namespace fs = std::filesystem;
+  const test::TemporaryFolder folder;
+  REQUIRE(train({}, folder, "run", {"--zero", "0"}).code == 0);
+  const std::string run = folder.path() + "/run";
+  fs::remove(run + "/ENDED");
+  fs::create_directories(run + "/last-words");
+  folder.write("run/last-words/rank-0000",
+               "calls=9 step=5 operation=all_reduce unit=gradient norm\n");
+  folder.write("run/last-words/rank-0001", "calls=8 step=5 operation=all_gather unit=blocks.1\n");
+  const std::string words =
+      "[comm] rank 1: was behind the others when all ended without a word; operation=all_gather, "
+      "unit=blocks.1, step=5";
+
+  const auto list = [&](const Words& more) {
+    Words command = {PLIMSOLL_PROGRAM, "checkpoint", "list", run};
+    command.insert(command.end(), more.begin(), more.end());
+    return test::Started(command, {}).finish(std::chrono::seconds(30));
+  };
+  CHECK(list({}).out.find("Last words: " + words) != std::string::npos);
+  CHECK(json::parse(list({"--json"}).out)["last_words"] == words);
+
+  const auto resumed = train({}, folder, "run", {"--zero", "0", "--resume", "--steps", "6"});
+  CHECK(resumed.code == 0);
+  CHECK(test::lines_with(resumed.err, "before: " + words) == 1);
+  CHECK(test::lines_with(resumed.err, "the run before did not come to its end") == 1);
+  CHECK_FALSE(fs::exists(run + "/last-words"));
+  CHECK(list({}).out.find("Last words") == std::string::npos);
+}
+
 }  // namespace plimsoll
