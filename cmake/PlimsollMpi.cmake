@@ -1,13 +1,13 @@
-# Finds the MPI of the optional backend `mpi` and sets
+# Finds the MPI of the backend `mpi` and sets
 #
-#   PLIMSOLL_MPI_FOUND   TRUE when there is one; then MPI::MPI_CXX exists
+#   PLIMSOLL_MPI_FOUND   TRUE when there is one; then plimsoll::mpi exists (headers, libraries, run path)
 #   PLIMSOLL_MPIEXEC     its mpiexec, for tests
 #
-# PLIMSOLL_MPI: AUTO takes MPICH's Python wheel from .venv if it is there; ON any MPI on the PATH,
-# else an error; a folder (it holds bin/mpicxx and lib/) that one or an error; OFF none.
+# PLIMSOLL_MPI: AUTO takes MPICH's Python wheel from .venv if it is there; ON any MPI on the PATH, such as
+# the distribution's, else an error; a folder (it holds bin/ and lib/) that one or an error; OFF none.
 include_guard(GLOBAL)
 
-set(PLIMSOLL_MPI "AUTO" CACHE STRING "MPI backend: AUTO (.venv), ON, OFF or a folder")
+set(PLIMSOLL_MPI "AUTO" CACHE STRING "MPI backend: AUTO (.venv), ON (any), OFF or a folder")
 
 set(PLIMSOLL_MPI_FOUND FALSE)
 set(plimsoll_mpi_home "")
@@ -25,7 +25,17 @@ elseif(PLIMSOLL_MPI STREQUAL "ON")
 elseif(NOT PLIMSOLL_MPI STREQUAL "OFF")
   message(FATAL_ERROR "[PLIMSOLL_MPI] no such folder: ${PLIMSOLL_MPI}, "
     "expected AUTO, ON, OFF or a folder that holds bin/mpicxx. "
-    "Hint: `pip install mpich` into .venv gives one")
+    "Hint: `./run test` installs MPICH into .venv, where AUTO finds it")
+endif()
+
+# What was found before is of another MPI.
+if(NOT "${PLIMSOLL_MPI}|${plimsoll_mpi_home}" STREQUAL "${PLIMSOLL_MPI_SEARCHED}")
+  get_cmake_property(plimsoll_cached CACHE_VARIABLES)
+  list(FILTER plimsoll_cached INCLUDE REGEX "^(MPI_|MPIEXEC_)")
+  foreach(variable IN LISTS plimsoll_cached)
+    unset(${variable} CACHE)
+  endforeach()
+  set(PLIMSOLL_MPI_SEARCHED "${PLIMSOLL_MPI}|${plimsoll_mpi_home}" CACHE INTERNAL "")
 endif()
 
 if(plimsoll_mpi_wanted)
@@ -35,6 +45,13 @@ if(plimsoll_mpi_wanted)
   endif()
   find_package(MPI REQUIRED COMPONENTS CXX)
   set(PLIMSOLL_MPI_FOUND TRUE)
+  # The run path stays in installed programs.
+  list(GET MPI_CXX_LIBRARIES 0 plimsoll_mpi_library)
+  cmake_path(GET plimsoll_mpi_library PARENT_PATH plimsoll_mpi_library)
+  add_library(plimsoll::mpi INTERFACE IMPORTED GLOBAL)
+  set_target_properties(plimsoll::mpi PROPERTIES
+    INTERFACE_LINK_LIBRARIES MPI::MPI_CXX
+    INTERFACE_LINK_OPTIONS "LINKER:-rpath,${plimsoll_mpi_library}")
   message(STATUS "MPI ${MPI_CXX_VERSION}: ${MPIEXEC_EXECUTABLE}")
 endif()
 # For tests in other folders; empty without MPI.

@@ -7,6 +7,7 @@
 
 #include "plimsoll/cli/command.hpp"
 #include "plimsoll/cli/values.hpp"
+#include "plimsoll/comm/last_words.hpp"
 #include "plimsoll/report/checkpoints.hpp"
 
 namespace plimsoll::cli {
@@ -21,8 +22,9 @@ Output shown(const Checkpoints& found, bool json, const TextStyle& style) {
 }
 
 Result<Output> list(const std::string& folder, bool json, const TextStyle& style) {
-  const auto found = report::look_at_checkpoints(folder, Depth::kStructure);
+  auto found = report::look_at_checkpoints(folder, Depth::kStructure);
   if (!found) return tl::unexpected(found.error());
+  if (const auto cause = comm::last_words(folder)) found->last_words = comm::format_cause(*cause);
   return shown(*found, json, style);
 }
 

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -17,8 +19,12 @@
 #include "plimsoll/cli/metrics_file.hpp"
 #include "plimsoll/cli/training.hpp"
 #include "plimsoll/cli/training_log.hpp"
+#include "plimsoll/comm/last_words.hpp"
 #include "plimsoll/comm/launch.hpp"
+#include "plimsoll/comm/mpi/mpi.hpp"
+#include "plimsoll/comm/mpirun.hpp"
 #include "plimsoll/comm/shared/segment.hpp"
+#include "plimsoll/comm/torchrun.hpp"
 #include "plimsoll/engine/train/trainer.hpp"
 #include "plimsoll/engine/zero/launch.hpp"
 #include "plimsoll/plan/plan.hpp"
@@ -59,8 +65,9 @@ std::int64_t highest(const plan::Plan& plan) {
   return std::max(plan.first.peak.bytes, plan.steady.peak.bytes);
 }
 
-// Why the job does not fit, or none. The device holds one rank, this machine all of them.
-std::optional<std::string> misfit(const Training& training, const plan::Plan& plan) {
+// Why the job does not fit, or none. The device holds one rank, this machine `ranks_here` of them.
+std::optional<std::string> misfit(const Training& training, const plan::Plan& plan,
+                                  std::int64_t ranks_here) {
   const std::int64_t peak = highest(plan);
   if (training.job.device) {
     const auto budget = hardware::memory_budget(*training.job.device, training.job.reserve);
@@ -69,12 +76,19 @@ std::optional<std::string> misfit(const Training& training, const plan::Plan& pl
                          grouped(budget.available()), training.job.device->name);
     }
   }
-  const std::int64_t all = checked_mul(peak, training.job.ranks);
+  const std::int64_t all = checked_mul(peak, ranks_here);
   if (training.memory_available && all > *training.memory_available) {
     return fmt::format("peak={} bytes on {} rank(s), expected at most {} (free on this machine)",
-                       grouped(all), training.job.ranks, grouped(*training.memory_available));
+                       grouped(all), ranks_here, grouped(*training.memory_available));
   }
   return std::nullopt;
+}
+
+// What ranks left that no launcher of ours has seen die.
+void tell_last_words(const Training& training) {
+  const auto cause = comm::last_words(training.out);
+  if (training.resume && cause) fmt::print(stderr, "before: {}\n", comm::format_cause(*cause));
+  comm::remove_last_words(training.out);
 }
 
 // The folder of the run: one to go on from, or one that holds no other run.
@@ -85,7 +99,9 @@ Result<void> prepare_folder(const Training& training) {
   }
   const bool replaces = training.force && !training.resume;
   auto ok = MetricsFile::prepare(training.out, training.force || training.resume);
-  if (!ok || training.resume) return ok;
+  if (!ok) return ok;
+  tell_last_words(training);
+  if (training.resume) return ok;
   const auto entries = checkpoint::list_checkpoints(training.out);
   if (!entries) return tl::unexpected(entries.error());
   for (const checkpoint::Entry& entry : *entries) {
@@ -104,19 +120,15 @@ Result<void> prepare_folder(const Training& training) {
   return {};
 }
 
-// What is checked and told once, before ranks exist.
-Result<void> begin(const Training& training, const engine::TokenFile& file,
-                   const plan::Plan& plan) {
-  if (training.job.ranks > comm::kMaxRanks) {
-    return fail("--ranks", fmt::format("ranks={}, expected 1 .. {} on one machine",
-                                       training.job.ranks, comm::kMaxRanks));
-  }
+// What is checked and told once: before ranks exist, or by rank 0 of those that mpirun has started.
+Result<void> begin(const Training& training, const engine::TokenFile& file, const plan::Plan& plan,
+                   std::int64_t ranks_here) {
   const auto ok = engine::check_training(training.spec, training.job, options_of(training), file);
   if (!ok) return ok;
   if (auto known = file.check_vocabulary(training.spec.vocabulary); !known) return known;
   fmt::print(stderr, "{}\n",
              report::plan_text(plan, report::ShownStep::kSteady, style_of(STDERR_FILENO)));
-  if (const auto why = misfit(training, plan); why && !training.force) {
+  if (const auto why = misfit(training, plan, ranks_here); why && !training.force) {
     return fail("train", "does not fit: " + *why,
                 "--ranks with --zero, --checkpoint block, a smaller --batch; or --force",
                 ExitCode::kCheckFailed);
@@ -235,17 +247,86 @@ int launch(Run& run) {
   return code;
 }
 
+Result<void> check_ranks(const Training& training) {
+  if (training.job.ranks <= comm::kMaxRanks) return {};
+  return fail("--ranks", fmt::format("ranks={}, expected 1 .. {} on one machine",
+                                     training.job.ranks, comm::kMaxRanks));
+}
+
+// What only ranks under mpirun can do wrong.
+Result<void> check_mpi(const Training& training, int size) {
+  if (training.job.ranks != size) {
+    return fail("--ranks",
+                fmt::format("ranks={}, expected {} as started by mpirun", training.job.ranks, size),
+                fmt::format("--ranks {}", size));
+  }
+  if (training.restarts == 0) return {};
+  return fail("--restart", "mpirun ends with its ranks, expected none",
+              "call mpirun again with --resume");
+}
+
+// One of the ranks that mpirun has started. A refusal is rank 0's to tell.
+class MpiRank {
+ public:
+  MpiRank(Run& run, const engine::TokenFile& file, const plan::Plan& plan, int ranks_here)
+      : run_(run), file_(file), plan_(plan), ranks_here_(ranks_here) {}
+
+  int operator()(comm::Communicator& world) {
+    std::int64_t code = world.rank() == 0 ? begin_for_all(world) : 0;
+    world.broadcast(comm::view(std::span<std::int64_t>(&code, 1)), 0, {"begin"}).wait();
+    if (code != 0) return static_cast<int>(code);
+    comm::LastWords words(world, run_.training().out);
+    return run_.rank(words);
+  }
+
+  const std::optional<Error>& refusal() const { return refusal_; }
+
+ private:
+  std::int64_t begin_for_all(const comm::Communicator& world) {
+    const auto ok = check_mpi(run_.training(), world.size()).and_then([&] {
+      return begin(run_.training(), file_, plan_, ranks_here_);
+    });
+    if (ok) return 0;
+    refusal_ = ok.error();
+    return static_cast<std::int64_t>(ok.error().code);
+  }
+
+  Run& run_;
+  const engine::TokenFile& file_;
+  const plan::Plan& plan_;
+  const int ranks_here_;
+  std::optional<Error> refusal_;
+};
+
+Result<Output> train_under_mpi(Run& run, const engine::TokenFile& file, const plan::Plan& plan,
+                               const comm::MpirunRank& mpirun) {
+  const int here = mpirun.host_size.value_or(static_cast<int>(run.training().job.ranks));
+  MpiRank rank(run, file, plan, here);
+  const int code = comm::launch_mpi(0, nullptr, engine::zero::as_rank(std::ref(rank), here));
+  if (rank.refusal()) return tl::unexpected<Error>(*rank.refusal());
+  return Output{run.text(), static_cast<ExitCode>(code)};
+}
+
 }  // namespace
 
 Result<Output> run_training(const Training& training, const TextStyle& style) {
+  const bool launched = comm::is_launched_rank();
+  const auto mpirun = launched ? std::nullopt : comm::mpirun_rank();
+  if (comm::started_by_torchrun() && !mpirun) {
+    return Output{"", static_cast<ExitCode>(comm::refuse_torchrun(
+                          "run plimsoll itself with --ranks R, or with mpirun -n R"))};
+  }
   const auto file = engine::TokenFile::open(training.data, training.token_bytes);
   if (!file) return tl::unexpected(file.error());
   const auto plan = plan::make_plan(training.spec, training.job);
   if (!plan) return tl::unexpected(plan.error());
-  if (!comm::is_launched_rank()) {
-    if (auto ok = begin(training, *file, *plan); !ok) return tl::unexpected(ok.error());
-  }
   Run run(training, *file, *plan, style);
+  if (mpirun) return train_under_mpi(run, *file, *plan, *mpirun);
+  if (!launched) {
+    const auto ok = check_ranks(training).and_then(
+        [&] { return begin(training, *file, *plan, training.job.ranks); });
+    if (!ok) return tl::unexpected(ok.error());
+  }
   const int code = launch(run);
   return Output{run.text(), static_cast<ExitCode>(code)};
 }

@@ -12,6 +12,8 @@
 #include "plimsoll/cli/machine.hpp"
 #include "plimsoll/cli/training.hpp"
 #include "plimsoll/cli/values.hpp"
+#include "plimsoll/comm/launch.hpp"
+#include "plimsoll/comm/mpirun.hpp"
 #include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/plan/recipe_checks.hpp"
 
@@ -151,9 +153,11 @@ class Reader {
   std::optional<Error> error_;
 };
 
-// Training runs on the CPU; a device says what it should fit into.
+// Training runs on the CPU; a device says what it should fit into. Under mpirun the ranks are there already.
 Given on_this_machine(Given given) {
   if (given.has("--device")) given.values.emplace("--backend", "cpu");
+  const auto mpirun = comm::is_launched_rank() ? std::nullopt : comm::mpirun_rank();
+  if (mpirun && mpirun->size) given.values.emplace("--ranks", fmt::format("{}", *mpirun->size));
   return given;
 }
 

@@ -45,7 +45,7 @@ struct Training {
 
 // Checks the data, prints the plan on stderr, and when it fits trains on job.ranks processes of this
 // program. Returns in the first process and, since ranks run the same command, in each rank: there
-// with what stdout is to show.
+// with what stdout is to show. Started by mpirun, this process is one of the ranks; rank 0 checks for all.
 Result<Output> run_training(const Training& training, const TextStyle& style);
 
 }  // namespace plimsoll::cli

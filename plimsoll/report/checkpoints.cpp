@@ -70,7 +70,9 @@ std::string headline(const Checkpoints& found) {
 
 std::string ended_text(const Checkpoints& found) {
   if (found.ended) return fmt::format("The run came to its end after step {}.\n", *found.ended);
-  return "No mark of the run's end: it is going on, or was interrupted.\n";
+  std::string text = "No mark of the run's end: it is going on, or was interrupted.\n";
+  if (found.last_words) text += fmt::format("Last words: {}\n", visible(*found.last_words));
+  return text;
 }
 
 Json findings_json(const CheckpointState& state) {
@@ -118,7 +120,7 @@ Result<Checkpoints> look_at_checkpoints(const std::string& folder, Depth depth) 
   if (!fs::is_directory(folder, problem)) {
     return fail(folder, "is no folder, expected one of a run or of a checkpoint");
   }
-  Checkpoints found{folder, is_checkpoint(folder), depth, {}, {}};
+  Checkpoints found{folder, is_checkpoint(folder), depth, {}, {}, {}};
   if (found.single) {
     found.checkpoints.push_back(single(folder, depth));
     return found;
@@ -166,6 +168,7 @@ Json checkpoints_json(const Checkpoints& found) {
   json["folder"] = found.folder;
   json["depth"] = found.depth == Depth::kContents ? "contents" : "structure";
   json["ended"] = found.ended ? Json(*found.ended) : Json();
+  json["last_words"] = found.last_words ? Json(*found.last_words) : Json();
   const CheckpointState* newest = found.newest_whole();
   json["newest"] = newest == nullptr ? Json() : Json(newest->entry.step);
   json["checkpoints"] = Json::array();

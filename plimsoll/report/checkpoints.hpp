@@ -25,6 +25,7 @@ struct Checkpoints {
   checkpoint::Depth depth = checkpoint::Depth::kStructure;
   std::vector<CheckpointState> checkpoints;  // ascending by step
   std::optional<std::int64_t> ended;         // step after which the run ended; none: no end mark
+  std::optional<std::string> last_words;     // of its ranks, when nobody was left to tell them
 
   const CheckpointState* newest_whole() const;  // null: there is none
   bool all_whole() const;                       // temporary folders do not count

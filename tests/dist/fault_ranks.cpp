@@ -1,20 +1,29 @@
 // Ranks that train a tiny model, of which the last one fails at a chosen place:
 //   fault_ranks RANKS FAULT PLACE FOLDER
-//     FAULT   kill, exit, exit0, throw, stop, nan, wrongorder, wrongcount
+//   mpirun -n RANKS fault_ranks mpi FAULT PLACE FOLDER
+//     FAULT   kill, exit, exit0, throw, stop, nan, wrongorder, wrongcount; nospace: files cannot grow;
+//             none: resumes, and comes to its end
 //     PLACE   forward, backward, reduce, step, save: which collective of which phase, in step 4
 //     FOLDER  holds a file "text"; checkpoints of every 2 steps go there
 // Each rank tells in a line "rank=..." on stdout what it saw, and after how long.
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <sys/resource.h>
+#include <thread>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "plimsoll/base/or_throw.hpp"
 #include "plimsoll/comm/faulty.hpp"
+#include "plimsoll/comm/last_words.hpp"
+#include "plimsoll/comm/mpi/mpi.hpp"
 #include "plimsoll/engine/train/trainer.hpp"
 #include "plimsoll/engine/zero/launch.hpp"
 
@@ -58,7 +67,7 @@ class Place {
     }
     if (name_ == "reduce") return call.kind == comm::Kind::kReduceScatter && ++calls_ == 1;
     if (name_ == "step") return call.label.unit == "gradient norm" && ++calls_ == 1;
-    // Before the first of these barriers the folder is made, before the second all have written.
+    // Before the first of these the folder is made, before the second all have written.
     return call.label.unit == "checkpoint" && ++calls_ == 2;
   }
 
@@ -67,19 +76,59 @@ class Place {
   int calls_ = 0;
 };
 
+double seconds_since_epoch() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+void limit_files(rlim_t bytes) {
+  const rlimit limit{bytes, RLIM_INFINITY};
+  setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+// Says when the fault comes, after the others have had time to come to the collective that waits for it.
+void announce() {
+  std::this_thread::sleep_for(comm::Milliseconds(100));
+  say(fmt::format("fails_at={:.3f}", seconds_since_epoch()));
+}
+
+// From the first call of the save on files of this rank end after 100 bytes: the system's error of a disk
+// that is full.
+std::function<bool(const comm::Call&)> ends_files() {
+  return [done = false](const comm::Call& call) mutable {
+    if (done || call.label.step != kStep || call.label.unit != "checkpoint") return false;
+    done = true;
+    announce();
+    std::signal(SIGXFSZ, SIG_IGN);
+    limit_files(100);
+    return false;
+  };
+}
+
 comm::Fault fault_of(const std::string& fault, const std::string& place, bool mine) {
-  comm::Fault result{kind_of(fault)};
+  comm::Fault result;
   result.call = -1;
+  if (fault == "none") return result;
+  if (fault == "nospace") {
+    if (mine) result.when = ends_files();
+    return result;
+  }
+  result.kind = kind_of(fault);
   result.exit_code = fault == "exit0" ? 0 : 9;
   if (!mine) return result;
   if (result.kind == comm::FaultKind::kNotANumber && place == "forward") {
     // Weights that are NaN stay NaN: also when the pass is run again to find out.
     result.when = [](const comm::Call& call) {
-      return call.label.step == kStep && call.kind == comm::Kind::kAllGather &&
-             call.label.unit == "blocks.1";
+      const bool hit = call.label.step == kStep && call.kind == comm::Kind::kAllGather &&
+                       call.label.unit == "blocks.1";
+      if (hit) announce();
+      return hit;
     };
   } else {
-    result.when = Place(place);
+    result.when = [is_there = Place(place)](const comm::Call& call) mutable {
+      const bool hit = is_there(call);
+      if (hit) announce();
+      return hit;
+    };
   }
   return result;
 }
@@ -89,10 +138,10 @@ class Silent final : public engine::TrainingObserver {
   void stepped(const engine::StepMetrics&) override {}
   void evaluated(const engine::Evaluation&) override {}
   void resumed(std::int64_t) override {}
-  void told(const std::string&) override {}
+  void told(const std::string& line) override { say("told: " + line); }
 };
 
-void train(comm::Communicator& world, const std::string& folder) {
+void train(comm::Communicator& world, const std::string& folder, bool resume) {
   network::NetworkSpec spec;
   spec.family = network::Family::kMiniGpt;
   spec.width = 8;
@@ -111,6 +160,7 @@ void train(comm::Communicator& world, const std::string& folder) {
   options.learning_rate = {1e-2, engine::Decay::kConstant, 0, 6};
   options.save.folder = folder;
   options.save.every_steps = 2;
+  options.save.resume = resume;
   const auto file = or_throw(engine::TokenFile::open(folder + "/text", 1));
   Silent observer;
   engine::train(spec, job, options, file, world, observer);
@@ -148,15 +198,18 @@ class Timed final : public comm::Decorator {
   comm::Clock::time_point last_call_ = comm::Clock::now();
 };
 
-int run(comm::Communicator& world, const comm::Fault& fault, const std::string& folder) {
+int run(comm::Communicator& world, const comm::Fault& fault, const std::string& folder,
+        bool resume) {
+  say(fmt::format("rank={} pid={} begins", world.rank(), getpid()));
   Timed timed(world);
   comm::Faulty faulty(timed, fault);
   try {
-    train(faulty, folder);
+    train(faulty, folder, resume);
   } catch (const comm::CommError& error) {
     tell(world.rank(), type_of(error), error.cause(), timed.last_call());
     throw;
   } catch (const engine::TrainingFailed& error) {
+    limit_files(RLIM_INFINITY);
     tell(world.rank(), "TrainingFailed", error.cause(), timed.last_call());
     engine::end_world(world, error.cause());
     return static_cast<int>(error.code());
@@ -176,7 +229,16 @@ int main(int argc, char** argv) {
   options.timeout = comm::Milliseconds(1'500);
   options.grace = comm::Milliseconds(500);
   const auto body = [&](comm::Communicator& world) {
-    return run(world, fault_of(fault, place, world.rank() == world.size() - 1), folder);
+    return run(world, fault_of(fault, place, world.rank() == world.size() - 1), folder,
+               fault == "none");
   };
+  if (std::strcmp(argv[1], "mpi") == 0) {
+    const auto mpi_body = [&](comm::Communicator& world) {
+      comm::LastWords words(world, folder);
+      return body(words);
+    };
+    return comm::launch_mpi(argc, argv, engine::zero::as_rank(mpi_body),
+                            {options.timeout, options.grace});
+  }
   return engine::zero::launch(argc, argv, std::atoi(argv[1]), body, options);
 }

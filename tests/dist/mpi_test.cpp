@@ -27,24 +27,41 @@ TEST_CASE("mpi: conformance at 1, 2, 3 and 4 ranks" * doctest::skip(!comm::mpi_i
   }
 }
 
-TEST_CASE("mpi: typed errors for a stall and a mismatch, and an end for everything else" *
+TEST_CASE("mpi: typed errors for what a rank can tell, and one line" *
           doctest::skip(!comm::mpi_is_available())) {
   struct Expected {
     const char* fault;
-    const char* text;
+    const char* text;  // on two ranks at least
   };
-  for (const Expected& one : {Expected{"stall", "type=Timeout"},
+  for (const Expected& one : {Expected{"stall", "type=Timeout culprit=2"},
                               {"wrongorder", "type=Mismatch culprit=2"},
                               {"wrongcount", "type=Mismatch culprit=2"},
-                              {"throw", "[comm] rank 2: injected fault"},
-                              {"kill", ""},
-                              {"exit", ""}}) {
+                              {"throw", "type=PeerLost culprit=2"}}) {
     const Outcome outcome = run_mpi("3", {"fault", one.fault});
     INFO(one.fault, ": ", outcome.err, outcome.out);
     CHECK(outcome.in_time);
-    CHECK(outcome.code != 0);
-    CHECK((outcome.out + outcome.err).find(one.text) != std::string::npos);
+    CHECK(outcome.code == 3);
+    CHECK(lines_with(outcome.out, one.text) >= 2);
+    CHECK(lines_with(outcome.err, "[comm] rank 2: ") == 1);
+    CHECK(lines_with(outcome.err, "") == 1);
   }
+}
+
+TEST_CASE("mpi: a rank that dies ends the job" * doctest::skip(!comm::mpi_is_available())) {
+  for (const char* fault : {"kill", "exit"}) {
+    const Outcome outcome = run_mpi("3", {"fault", fault});
+    INFO(fault, ": ", outcome.err, outcome.out);
+    CHECK(outcome.in_time);
+    CHECK(outcome.code == 9);
+  }
+}
+
+TEST_CASE("mpi: a code of one rank is the job's, and is told" *
+          doctest::skip(!comm::mpi_is_available())) {
+  const Outcome outcome = run_mpi("3", {"code", "5"});
+  INFO(outcome.err, outcome.out);
+  CHECK(outcome.code == 5);
+  CHECK(outcome.err == "[comm] rank 1: ended with exit code 5\n");
 }
 
 TEST_CASE("mpi: refuses torchrun's ranks") {

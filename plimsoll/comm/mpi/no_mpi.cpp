@@ -3,6 +3,7 @@
 
 #include "plimsoll/base/error.hpp"
 #include "plimsoll/comm/mpi/mpi.hpp"
+#include "plimsoll/comm/mpirun.hpp"
 #include "plimsoll/comm/torchrun.hpp"
 
 namespace plimsoll::comm {
@@ -14,9 +15,9 @@ int launch_mpi(int, char**, const std::function<int(Communicator&)>&, const MpiO
     return refuse_torchrun("start the program with mpirun -n R");
   }
   std::fputs(
-      "[mpi] this build has no MPI, expected one built with it. Hint: install MPICH "
-      "(.venv/bin/pip install mpich) or name one with -DPLIMSOLL_MPI=/path, then configure again; "
-      "--ranks R needs no MPI on one host\n",
+      "[mpi] this build has no MPI, expected one built with it. Hint: ./run test installs MPICH; "
+      "-DPLIMSOLL_MPI=/path names another, then configure again; --ranks R needs no MPI on one "
+      "host\n",
       stderr);
   return static_cast<int>(ExitCode::kEnvironment);
 }

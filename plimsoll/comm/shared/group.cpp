@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <deque>
+#include <exception>
 #include <new>
 #include <optional>
 #include <string>
@@ -33,18 +34,24 @@ class Queue {
   std::uint64_t post(const Call& call, Milliseconds timeout);
   // Completes all calls up to number `sequence`.
   void finish(std::uint64_t sequence, Clock::time_point deadline);
-  // Call number `sequence` will never be waited for.
-  void drop(std::uint64_t sequence) const noexcept;
+  // Call number `sequence` will never be waited for. While an exception is on its way that one is the cause,
+  // should it get through to the end.
+  void drop(std::uint64_t sequence) noexcept;
 
  private:
   void run_oldest(Clock::time_point deadline);
   std::vector<Posting> read_postings(const InFlight& one) const;
   void note_place(const Call& call) const;
+  void throw_if_failed() const {
+    if (dropped_) channel_.segment().fail(*dropped_);
+    channel_.throw_if_failed();
+  }
 
   const Channel channel_;
   std::deque<InFlight> in_flight_;
   std::uint64_t oldest_ = 0;  // number of the first of in_flight_
   std::uint64_t round_ = 0;
+  std::optional<Cause> dropped_;
   std::array<std::uint64_t, kPostings> ends_{};  // the round after call number i, by i % kPostings
 };
 
@@ -53,7 +60,7 @@ Wait wait_of(const Call& call, std::string_view unit, Clock::time_point deadline
 }
 
 std::uint64_t Queue::post(const Call& call, Milliseconds timeout) {
-  channel_.throw_if_failed();
+  throw_if_failed();
   if (in_flight_.size() >= kPostings / 2) run_oldest(Clock::now() + timeout);
   const std::uint64_t sequence = oldest_ + in_flight_.size();
   const std::size_t place = sequence % kPostings;
@@ -86,7 +93,7 @@ void Queue::note_place(const Call& call) const {
 }
 
 void Queue::finish(std::uint64_t sequence, Clock::time_point deadline) {
-  channel_.throw_if_failed();
+  throw_if_failed();
   while (oldest_ <= sequence) run_oldest(deadline);
 }
 
@@ -120,7 +127,7 @@ std::vector<Posting> Queue::read_postings(const InFlight& one) const {
                          one.call.label.step));
 }
 
-void Queue::drop(std::uint64_t sequence) const noexcept {
+void Queue::drop(std::uint64_t sequence) noexcept {
   if (sequence < oldest_ || channel_.segment().failed()) return;
   const InFlight& one = in_flight_[sequence - oldest_];
   Cause cause;
@@ -129,7 +136,11 @@ void Queue::drop(std::uint64_t sequence) const noexcept {
   cause.operation = std::string(name(one.call.kind));
   cause.unit = one.unit;
   cause.text = "dropped a collective without waiting for it";
-  channel_.segment().fail(cause);
+  if (std::uncaught_exceptions() > 0) {
+    dropped_ = cause;
+  } else {
+    channel_.segment().fail(cause);
+  }
 }
 
 class QueuedWork final : public PendingWork {

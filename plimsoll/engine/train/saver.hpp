@@ -27,8 +27,9 @@ struct SaveOptions {
   bool resume = false;            // from the newest one in the folder
 };
 
-// Per rank. Methods that say so are collective. A save that fails on a rank throws there, with the file
-// and what the system says; checkpoints that were complete stay as they are.
+// Per rank. Methods that say so are collective. A save that fails on a rank throws TrainingFailed on all of
+// them, naming that rank and on it the file and what the system says; checkpoints that were complete stay as
+// they are.
 class Saver {
  public:
   // `sharder` outlives it. `snapshot`: memory for the copy; undefined: saves at once.
@@ -58,6 +59,9 @@ class Saver {
     std::atomic<bool> done{false};
     std::thread thread;
   };
+
+  // All ranks tell whether a part of the save went well for them. Collective.
+  void agree(const Result<void>& own, std::int64_t step) const;
 
   const SaveOptions options_;
   const zero::Sharder& sharder_;

@@ -5,24 +5,29 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "plimsoll/engine/torch.hpp"
 
 namespace plimsoll::engine::zero {
 
-int launch(int argc, char** argv, int ranks, const std::function<int(comm::Communicator&)>& body,
-           const comm::LaunchOptions& options) {
-  const auto rank_body = [&](comm::Communicator& world) {
+std::function<int(comm::Communicator&)> as_rank(std::function<int(comm::Communicator&)> body,
+                                                int ranks_here) {
+  return [body = std::move(body), ranks_here](comm::Communicator& world) {
     const int cores = static_cast<int>(std::thread::hardware_concurrency());
-    at::set_num_threads(std::max(1, cores / world.size()));
+    at::set_num_threads(std::max(1, cores / (ranks_here > 0 ? ranks_here : world.size())));
     try {
       return body(world);
     } catch (const c10::Error& error) {
       throw std::runtime_error(error.what_without_backtrace());
     }
   };
-  return comm::launch(argc, argv, ranks, rank_body, options);
+}
+
+int launch(int argc, char** argv, int ranks, const std::function<int(comm::Communicator&)>& body,
+           const comm::LaunchOptions& options) {
+  return comm::launch(argc, argv, ranks, as_rank(body), options);
 }
 
 int launch(int ranks, const std::function<int(comm::Communicator&)>& body,

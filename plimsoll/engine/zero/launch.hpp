@@ -7,9 +7,14 @@
 
 namespace plimsoll::engine::zero {
 
-// As comm::launch (comm/launch.hpp), and besides: every rank gets its share of the cores as libtorch's
-// threads, at least one (more threads than cores make it many times slower), and libtorch's exceptions
-// come without their stack. To be called before libtorch has started threads: first in main.
+// What a rank with libtorch does, for any launcher: it gets its share of the cores as libtorch's threads, at
+// least one (more threads than cores make it many times slower), and libtorch's exceptions come without
+// their stack. `ranks_here`: ranks on this host; 0: all of them.
+std::function<int(comm::Communicator&)> as_rank(std::function<int(comm::Communicator&)> body,
+                                                int ranks_here = 0);
+
+// comm::launch (comm/launch.hpp) with as_rank(body). To be called before libtorch has started threads:
+// first in main.
 int launch(int argc, char** argv, int ranks, const std::function<int(comm::Communicator&)>& body,
            const comm::LaunchOptions& options = {});
 
