@@ -7,6 +7,7 @@
 #include "plimsoll/network/families/hf_style.hpp"
 #include "plimsoll/network/rules/attention.hpp"
 #include "plimsoll/plan/adaptation.hpp"
+#include "plimsoll/plan/inference_job.hpp"
 #include "plimsoll/plan/recipe_checks.hpp"
 
 namespace plimsoll::plan {
@@ -107,8 +108,11 @@ network::LibraryFacts Job::facts() const {
 network::BuildOptions Job::build_options() const {
   const Recipe r = recipe();
   network::BuildOptions options;
+  options.mode = mode;
   options.batch = batch;
-  options.sequence = sequence;
+  options.sequence = mode == Mode::kDecode ? 1 : sequence;
+  options.context = sequence;
+  options.kv_dtype = cache_dtype();
   options.dtype = r.compute;
   options.loss_dtype = r.loss;
   options.kernel = kernel();
@@ -123,6 +127,8 @@ network::BuildOptions Job::build_options() const {
   options.position_first = !token_first;
   return options;
 }
+
+DType Job::cache_dtype() const { return kv_dtype.value_or(recipe().operand); }
 
 namespace {
 
@@ -307,6 +313,7 @@ Result<void> validate_hugging_face(const Job& job, const network::NetworkSpec& s
 }  // namespace
 
 Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
+  if (auto ok = validate_inference(job, spec); !ok) return ok;
   if (auto ok = validate_reserve(job); !ok) return ok;
   if (auto ok = validate_sizes(job, spec); !ok) return ok;
   if (auto ok = validate_kernel(job, spec); !ok) return ok;

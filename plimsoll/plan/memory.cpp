@@ -118,7 +118,7 @@ allocator::LibraryBlocks library_blocks(const network::Network& network, const J
   allocator::LibraryBlocks blocks;
   if (facts.blas_handles == 0) return blocks;
   blocks.forward.push_back(facts.blas_workspace);
-  if (facts.blas_handles > 1) blocks.backward.push_back(facts.blas_workspace);
+  if (facts.blas_handles > 1 && !job.infers()) blocks.backward.push_back(facts.blas_workspace);
   const bool biased =
       std::any_of(network.operations.begin(), network.operations.end(), is_linear_with_bias);
   if (!biased) return blocks;

@@ -17,8 +17,19 @@ double flops_of(const PassFlops& flops, std::int32_t micro_batches) {
   return (full(flops.forward) + full(flops.backward) + full(flops.recompute)) * micro_batches;
 }
 
+std::int64_t weights_and_cache(const network::Network& network) {
+  std::int64_t sum = 0;
+  const auto add = [&](const network::Dims& shape, DType dtype) {
+    sum = checked_add(sum, checked_mul(network::element_count(shape), network::size_of(dtype)));
+  };
+  for (const network::Parameter& p : network.parameters) add(p.shape, p.dtype);
+  for (const network::Buffer& b : network.buffers) add(b.shape, b.dtype);
+  return sum;
+}
+
 // Parameters, masters, gradients and moments, all alive when the optimizer steps.
 std::int64_t model_states(const network::Network& network, const Job& job) {
+  if (job.infers()) return weights_and_cache(network);
   return shard::resident(units_of(network, job.ranks).layouts, job.stage, job.arithmetic()).total();
 }
 
