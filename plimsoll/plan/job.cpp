@@ -147,13 +147,14 @@ Result<void> validate_sizes(const Job& job, const network::NetworkSpec& spec) {
     return fail("--dropout", fmt::format("dropout={}, expected 0 <= p < 1", job.dropout));
   }
   if (spec.family == network::Family::kCnn) return {};
+  const std::string tokens = job.mode == Mode::kDecode ? "context" : "seq";
   if (job.sequence < 1 || job.sequence > kMost) {
-    return fail("--seq", fmt::format("seq={}, expected 1 to 2^40", job.sequence));
+    return fail("--" + tokens, fmt::format("{}={}, expected 1 to 2^40", tokens, job.sequence));
   }
   const bool learned = spec.architecture.positions == network::Positions::kLearned;
   if (learned && job.sequence > spec.positions) {
-    return fail("--seq",
-                fmt::format("seq={}, expected at most {} (the model's learned positions)",
+    return fail("--" + tokens,
+                fmt::format("{}={}, expected at most {} (the model's learned positions)", tokens,
                             job.sequence, spec.positions),
                 "a model with learned positions cannot read a longer sequence");
   }

@@ -174,7 +174,8 @@ TEST_CASE("decode behind a prefill of all tokens but one gives the logits of a p
   check_decode_continues(small_gpt(), 2);
   check_decode_continues(small_gpt(), 12);
   check_decode_continues(small_llama(), 12);
-  for_each_decoder(2, [](const NetworkSpec& spec, int number) {
+  for_each_decoder(3, [](const NetworkSpec& spec, int number) {
+    if (spec.positions < 2 || spec.width < 2) return;  // norms of one number are 0
     check_decode_continues(spec, std::min<std::int64_t>(spec.positions, 6 + number % 6));
   });
 }

@@ -22,12 +22,25 @@ plan::InferenceJob same_job(const plan::Job& job) {
   return same;
 }
 
+// Elements of norms and biases, which the formulas take for weights of products.
+std::int64_t vector_elements(const network::Network& network) {
+  std::int64_t sum = 0;
+  for (const network::Parameter& p : network.parameters) {
+    if (p.shape.size() == 1) sum += p.shape[0];
+  }
+  return sum;
+}
+
 // The products of a step by formula: `context` there counts the tokens before the new one.
-std::int64_t flops_by_formula(const plan::ModelShape& shape, const plan::Job& job) {
+std::int64_t flops_by_formula(const network::NetworkSpec& spec, const plan::Job& job) {
+  const plan::ModelShape shape = plan::shape_of(spec);
   plan::InferenceJob same = same_job(job);
-  if (job.mode == plan::Mode::kPrefill) return plan::prefill(shape, same).flops;
-  same.context -= 1;
-  return plan::decode(shape, same).flops;
+  const bool decodes = job.mode == plan::Mode::kDecode;
+  if (decodes) same.context -= 1;
+  const std::int64_t tokens = job.batch * (decodes ? 1 : job.sequence);
+  const std::int64_t vectors = vector_elements(network::build_network(spec, job.build_options()));
+  return (decodes ? plan::decode(shape, same) : plan::prefill(shape, same)).flops -
+         2 * tokens * vectors;
 }
 
 plan::Plan planned(const network::NetworkSpec& spec, const plan::Job& job) {
@@ -64,7 +77,7 @@ TEST_CASE("300 jobs: the cache and the products are the formulas', and posts sum
             plan.steady.peak.bytes);
       CHECK(posts.logits ==
             job.batch * random.spec.vocabulary * network::size_of(job.recipe().operand));
-      CHECK(plan.flops.forward.total_exact() == flops_by_formula(shape, job));
+      CHECK(plan.flops.forward.total_exact() == flops_by_formula(random.spec, job));
       CHECK(plan.posts.gradients + plan.posts.optimizer() + plan.posts.activations == 0);
       CHECK(plan.flops.backward.total_full() == 0);
       CHECK(plan.first.peak.bytes == plan.steady.peak.bytes);
@@ -116,6 +129,13 @@ TEST_CASE("what only training has is refused, by name") {
   CHECK(refused([](plan::Job& j) { j.semantics = plan::Semantics::kHuggingFace; }) ==
         "--semantics");
   CHECK(refused([](plan::Job& j) { j.precision = plan::Precision::kMegatron; }) == "--precision");
+  network::NetworkSpec encoder = spec;
+  encoder.architecture.causal = false;
+  plan::Job decode;
+  decode.mode = plan::Mode::kDecode;
+  decode.sequence = 16;
+  REQUIRE_FALSE(plan::validate(decode, encoder).has_value());
+  CHECK(plan::validate(decode, encoder).error().where == "--mode");
   CHECK(refused([](plan::Job& j) { j.sequence = 1025; }) == "--seq");
   CHECK(refused([](plan::Job& j) {
           j.mode = plan::Mode::kTrain;
