@@ -154,19 +154,21 @@ Section ledger_section(const Plan& plan) {
 
 Section flops_section(const Plan& plan) {
   const bool image = plan.spec.family == network::Family::kCnn;
+  // One query sees all keys: there is no half.
+  const bool halved = !image && plan.job.mode != plan::Mode::kDecode;
   network::FlopCount total;
   for (const PassLine& pass : pass_lines(plan.flops)) total += pass.flops;
   const bool readable = total.total_full() < kUnreadable;
   Table table({{"", Align::kLeft},
                {image ? "" : "attention full"},
-               {image ? "" : "causal half"},
+               {halved ? "causal half" : ""},
                {image ? "" : "causal exact"},
                {""}});
   const auto for_people = [&](std::int64_t flops) {
     return readable ? human(Flops{flops}) : std::string();
   };
   const auto add = [&](std::string_view name, const network::FlopCount& flops) {
-    const std::string half = image ? "" : grouped(flops.total_half());
+    const std::string half = halved ? grouped(flops.total_half()) : "";
     const std::string exact = image ? "" : grouped(flops.total_exact());
     table.row({std::string(name), grouped(flops.total_full()), half, exact,
                for_people(flops.total_full())});
