@@ -108,9 +108,7 @@ std::vector<Bad> bad_choices() {
       refused_value("--targets", "same", "\"same\", expected separate, shared"),
       refused_value("--state-dtype", "fp16", "fp16 with precision fp32, expected fp32 or bf16"),
       refused_value("--loss-dtype", "int8", "\"int8\", expected"),
-      refused_value("--mode", "decoding",
-                    "\"decoding\", expected train, prefill, decode. Hint: "
-                    "nearest name: decode"),
+      refused_value("--mode", "decoding", "\"decoding\", expected train, prefill, decode"),
       {{"fit", "gpt2", "--device", "l4", "--mode", "decode"},
        "[--mode] decode is planned by plan and explain alone, expected train"},
       {{"measure", "gpt2", "--mode", "prefill"}, "expected train"},

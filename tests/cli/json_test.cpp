@@ -134,10 +134,10 @@ TEST_CASE("text and JSON of a plan have the same figures") {
 }
 
 TEST_CASE("the cache of a plan of inference is the one that infer prints") {
-  const json decode = output_of({"plan", "gemma-2-2b", "--mode", "decode", "--precision", "bf16",
-                                 "--context", "8192", "--batch", "2", "--kv-dtype", "fp8"});
-  const json infer =
-      output_of({"infer", "gemma-2-2b", "--context", "8192", "--batch", "2", "--kv-dtype", "fp8"});
+  const json decode = output_of({"plan", "mistral-7b-v0.1", "--mode", "decode", "--precision",
+                                 "bf16", "--context", "8192", "--batch", "2", "--kv-dtype", "fp8"});
+  const json infer = output_of(
+      {"infer", "mistral-7b-v0.1", "--context", "8192", "--batch", "2", "--kv-dtype", "fp8"});
   CHECK(decode["posts"]["kv_cache"] == infer["kv_cache"]["total"]);
   CHECK(decode["posts"]["P"] == infer["weights"]);
   CHECK(decode["job"]["mode"] == "decode");

@@ -23,11 +23,9 @@ using plan::Job;
 using plan::Mode;
 using plan::Precision;
 
-NetworkSpec small_gpt() {
-  return *formats::read_inline_model("minigpt:d=16,L=2,V=50,s=12,heads=2");
-}
+NetworkSpec tiny_gpt() { return *formats::read_inline_model("minigpt:d=16,L=2,V=50,s=12,heads=2"); }
 
-NetworkSpec small_llama() {
+NetworkSpec tiny_llama() {
   return *formats::read_config(
       R"({"model_type": "llama", "hidden_size": 24, "num_hidden_layers": 2,
           "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 40,
@@ -35,7 +33,7 @@ NetworkSpec small_llama() {
       "config.json");
 }
 
-Job job_of(Mode mode, std::int64_t batch, std::int64_t tokens, Precision precision) {
+Job pass_of(Mode mode, std::int64_t batch, std::int64_t tokens, Precision precision) {
   Job job;
   job.mode = mode;
   job.batch = batch;
@@ -95,9 +93,9 @@ at::Tensor prefilled(const NetworkSpec& spec, const Job& job, const at::Tensor& 
 // Logits of the last of `tokens` positions, read at once and read one by one behind the others.
 void check_decode_continues(const NetworkSpec& spec, std::int64_t tokens) {
   const std::int64_t batch = 2;
-  const Job whole = job_of(Mode::kPrefill, batch, tokens, Precision::kFp64);
-  const Job before = job_of(Mode::kPrefill, batch, tokens - 1, Precision::kFp64);
-  const Job last = job_of(Mode::kDecode, batch, tokens, Precision::kFp64);
+  const Job whole = pass_of(Mode::kPrefill, batch, tokens, Precision::kFp64);
+  const Job before = pass_of(Mode::kPrefill, batch, tokens - 1, Precision::kFp64);
+  const Job last = pass_of(Mode::kDecode, batch, tokens, Precision::kFp64);
   at::manual_seed(5);
   const at::Tensor ids = at::randint(spec.vocabulary, {batch, tokens}, at::kLong);
   const at::Tensor expected = prefilled(spec, whole, ids, nullptr);
@@ -117,7 +115,7 @@ void check_decode_continues(const NetworkSpec& spec, std::int64_t tokens) {
 
 TEST_CASE("prefill and decode of a GPT and a Llama: calculated = dry-run = measured, every event") {
   tests::prepare_library();
-  for (const NetworkSpec& spec : {small_gpt(), small_llama()}) {
+  for (const NetworkSpec& spec : {tiny_gpt(), tiny_llama()}) {
     for (Mode mode : {Mode::kPrefill, Mode::kDecode}) {
       for (Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kMixed,
                                   Precision::kAutocast, Precision::kFp64}) {
@@ -128,7 +126,7 @@ TEST_CASE("prefill and decode of a GPT and a Llama: calculated = dry-run = measu
             CAPTURE(plan::name(precision));
             CAPTURE(batch);
             CAPTURE(tokens);
-            check_events(spec, job_of(mode, batch, tokens, precision));
+            check_events(spec, pass_of(mode, batch, tokens, precision));
           }
         }
       }
@@ -146,11 +144,11 @@ TEST_CASE("caches of every dtype: calculated = dry-run = measured, every event")
           CAPTURE(network::name(dtype));
           CAPTURE(network::name(mode));
           CAPTURE(plan::name(precision));
-          Job job = job_of(mode, 2, 12, precision);
+          Job job = pass_of(mode, 2, 12, precision);
           job.kv_dtype = dtype;
           job.attention = kernel;
-          check_events(small_gpt(), job);
-          check_events(small_llama(), job);
+          check_events(tiny_gpt(), job);
+          check_events(tiny_llama(), job);
         }
       }
     }
@@ -164,16 +162,16 @@ TEST_CASE("every family of decoders: calculated = dry-run = measured, every even
     const auto precision = number % 2 == 0 ? Precision::kFp32 : Precision::kBf16;
     for (Mode mode : {Mode::kPrefill, Mode::kDecode}) {
       CAPTURE(network::name(mode));
-      check_events(spec, job_of(mode, 1 + number % 3, tokens, precision));
+      check_events(spec, pass_of(mode, 1 + number % 3, tokens, precision));
     }
   });
 }
 
 TEST_CASE("decode behind a prefill of all tokens but one gives the logits of a prefill of all") {
   tests::prepare_library();
-  check_decode_continues(small_gpt(), 2);
-  check_decode_continues(small_gpt(), 12);
-  check_decode_continues(small_llama(), 12);
+  check_decode_continues(tiny_gpt(), 2);
+  check_decode_continues(tiny_gpt(), 12);
+  check_decode_continues(tiny_llama(), 12);
   for_each_decoder(3, [](const NetworkSpec& spec, int number) {
     if (spec.positions < 2 || spec.width < 2) return;  // norms of one number are 0
     check_decode_continues(spec, std::min<std::int64_t>(spec.positions, 6 + number % 6));
