@@ -23,7 +23,7 @@ Result<const plan::Term*> find_term(const std::vector<plan::Term>& terms, const 
 }
 
 Result<Output> run(const Given& given, const TextStyle& style) {
-  const auto plan = planned(given);
+  const auto plan = planned(given, Modes::kAll);
   if (!plan) return tl::unexpected(plan.error());
   const std::vector<plan::Term> terms = plan::explain_terms(*plan);
   const bool json = given.has("--json");

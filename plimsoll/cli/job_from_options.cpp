@@ -9,14 +9,15 @@
 
 #include "plimsoll/base/number_text.hpp"
 #include "plimsoll/cli/adaptation_options.hpp"
+#include "plimsoll/cli/job_names.hpp"
 #include "plimsoll/cli/job_options.hpp"
 #include "plimsoll/cli/values.hpp"
+#include "plimsoll/plan/inference_job.hpp"
 #include "plimsoll/plan/recipe_checks.hpp"
 
 namespace plimsoll::cli {
 namespace {
 
-using network::AttentionKernel;
 using network::Backend;
 using network::Checkpoint;
 using network::DType;
@@ -24,83 +25,21 @@ using network::Family;
 using network::NetworkSpec;
 using network::Semantics;
 using plan::Job;
+using plan::MasterChoice;
+using plan::Mode;
 using plan::Optimizer;
 using plan::OptimizerImpl;
 using plan::Precision;
-
-template <class T>
-struct Named {
-  std::string_view name;
-  T value;
-};
-
-constexpr Named<Precision> kPrecisions[] = {{"fp64", Precision::kFp64},
-                                            {"fp32", Precision::kFp32},
-                                            {"bf16", Precision::kBf16},
-                                            {"fp16", Precision::kFp16},
-                                            {"mixed", Precision::kMixed},
-                                            {"autocast", Precision::kAutocast},
-                                            {"zero-paper", Precision::kZeroPaper},
-                                            {"megatron", Precision::kMegatron}};
-
-constexpr Named<Optimizer> kOptimizers[] = {{"adamw", Optimizer::kAdamW},
-                                            {"sgd", Optimizer::kSgd},
-                                            {"sgd-momentum", Optimizer::kSgdMomentum},
-                                            {"lion", Optimizer::kLion},
-                                            {"adafactor", Optimizer::kAdafactor},
-                                            {"adamw-8bit", Optimizer::kAdamW8bit}};
-
-constexpr Named<OptimizerImpl> kOptimizerImpls[] = {{"plimsoll", OptimizerImpl::kPlimsoll},
-                                                    {"torch-python", OptimizerImpl::kTorchPython},
-                                                    {"torch-cpp", OptimizerImpl::kTorchCpp},
-                                                    {"torch-fused", OptimizerImpl::kTorchFused},
-                                                    {"bitsandbytes", OptimizerImpl::kBitsAndBytes}};
-
-using MaybeKernel = std::optional<AttentionKernel>;
-constexpr Named<MaybeKernel> kAttentions[] = {{"auto", std::nullopt},
-                                              {"flash", AttentionKernel::kFlash},
-                                              {"efficient", AttentionKernel::kEfficient},
-                                              {"math", AttentionKernel::kMath},
-                                              {"eager", AttentionKernel::kEager}};
-
-constexpr Named<Checkpoint> kCheckpoints[] = {
-    {"none", Checkpoint::kNone}, {"block", Checkpoint::kBlock}, {"matmuls", Checkpoint::kMatmuls}};
-
-constexpr Named<Semantics> kSemantics[] = {{"plimsoll", Semantics::kPlimsoll},
-                                           {"hf", Semantics::kHuggingFace}};
-constexpr Named<Backend> kBackends[] = {{"cpu", Backend::kCpu}, {"cuda", Backend::kCuda}};
-constexpr Named<bool> kTargets[] = {{"separate", false}, {"shared", true}};
-
-constexpr Named<DType> kDtypes[] = {{"fp64", DType::kFloat64},
-                                    {"fp32", DType::kFloat32},
-                                    {"bf16", DType::kBFloat16},
-                                    {"fp16", DType::kFloat16}};
-using plan::MasterChoice;
-constexpr Named<MasterChoice> kMasters[] = {{"none", {std::nullopt}},
-                                            {"fp64", {DType::kFloat64}},
-                                            {"fp32", {DType::kFloat32}},
-                                            {"bf16", {DType::kBFloat16}},
-                                            {"fp16", {DType::kFloat16}}};
-
-// Options of the contract of which this version knows one value or none.
-struct OneValue {
-  std::string_view option;
-  std::string_view value;  // "" : none
-  std::string_view why;
-};
-constexpr OneValue kOneValues[] = {
-    {"--mode", "train", "prefill and decode are not in this version"},
-    {"--context", "", "decoding is not in this version"},
-    {"--kv-dtype", "", "decoding is not in this version"},
-};
 
 // Reads options one by one and keeps the first problem, like formats::ConfigReader: after it every
 // read returns a harmless value.
 class JobReader {
  public:
-  JobReader(const Given& given, const NetworkSpec& spec) : given_(given), spec_(spec) {}
+  JobReader(const Given& given, const NetworkSpec& spec, Modes modes)
+      : given_(given), spec_(spec), modes_(modes) {}
 
   Result<Job> read() {
+    read_mode();
     read_device();
     read_sizes();
     read_precision();
@@ -108,12 +47,16 @@ class JobReader {
     read_network_choices();
     read_adaptation();
     read_ranks();
-    read_single_values();
+    read_cache();
+    if (!given_.has("--mode")) assume("--mode", "train");
     assume_ranks();
     assume_device();
     if (error_) return tl::unexpected<Error>(*error_);
     if (auto valid = plan::validate(job_, spec_); !valid) return tl::unexpected(valid.error());
     assume_kernel();
+    for (std::string& line : plan::inference_assumptions(job_)) {
+      job_.assumptions.push_back(std::move(line));
+    }
     return std::move(job_);
   }
 
@@ -130,6 +73,7 @@ class JobReader {
 
   // "--batch" and "1" -> "batch 1: not given".
   void assume(std::string_view option, std::string_view value, std::string_view more = {}) {
+    if (job_.infers() && of_training(option)) return;
     job_.assumptions.push_back(fmt::format("{} {}: not given{}", option.substr(2), value, more));
   }
 
@@ -175,18 +119,21 @@ class JobReader {
         ->value;
   }
 
-  void read_single_values() {
-    for (const OneValue& one : kOneValues) {
-      const std::string option(one.option);
-      const std::string* text = given_.find(option);
-      if (text == nullptr) {
-        if (!one.value.empty()) assume(option, one.value);
-      } else if (one.value.empty()) {
-        refuse(option, std::string(one.why));
-      } else if (*text != one.value) {
-        refuse(option, fmt::format("{}, expected {}: {}", in_quotes(*text), one.value, one.why));
-      }
+  // First: what the others mean depends on it.
+  void read_mode() {
+    job_.mode = find<Mode>("--mode", kModes).value_or(Mode::kTrain);
+    if (!job_.infers() || modes_ == Modes::kAll) return;
+    refuse("--mode",
+           fmt::format("{} is planned by plan and explain alone, expected train", name(job_.mode)));
+  }
+
+  void read_cache() {
+    if (given_.has("--context") && job_.mode != Mode::kDecode) {
+      refuse("--context", "only decoding has cached tokens, expected --mode decode");
     }
+    job_.kv_dtype = find<DType>("--kv-dtype", kCacheDtypes);
+    if (!job_.infers() || given_.has("--kv-dtype")) return;
+    assume("--kv-dtype", network::name(job_.cache_dtype()));
   }
 
   std::int64_t whole_or(const std::string& option, std::int64_t standard, std::int64_t least,
@@ -269,17 +216,24 @@ class JobReader {
     job_.threads = static_cast<int>(whole("--threads", 1, 4096));
   }
 
+  // Decoding: the cached tokens, as many as a prompt would have.
   void read_sequence(std::int64_t most) {
+    const bool decodes = job_.mode == Mode::kDecode;
+    const std::string option = decodes && !given_.has("--seq") ? "--context" : "--seq";
+    job_.sequence = tokens(option, most);
+    if (decodes && option == "--seq") job_.sequence = whole("--context", job_.sequence, most);
+  }
+
+  std::int64_t tokens(const std::string& option, std::int64_t most) {
     constexpr std::int64_t kStandard = 4096;
-    if (given_.has("--seq")) {
-      job_.sequence = whole("--seq", 1, most);
-      return;
-    }
+    if (given_.has(option)) return whole(option, 1, most);
     const bool inline_model = spec_.family == Family::kMiniGpt;
-    job_.sequence = inline_model ? spec_.positions : std::min(spec_.positions, kStandard);
-    const bool shortened = job_.sequence < spec_.positions;
-    assume("--seq", fmt::format("{}", job_.sequence),
-           shortened ? fmt::format(", the model reads up to {}", spec_.positions) : "");
+    const std::int64_t chosen =
+        inline_model ? spec_.positions : std::min(spec_.positions, kStandard);
+    assume(
+        option, fmt::format("{}", chosen),
+        chosen < spec_.positions ? fmt::format(", the model reads up to {}", spec_.positions) : "");
+    return chosen;
   }
 
   void read_precision() {
@@ -288,6 +242,7 @@ class JobReader {
     job_.grad_dtype = find<DType>("--grad-dtype", kDtypes);
     job_.state_dtype = find<DType>("--state-dtype", kDtypes);
     job_.loss_dtype = find<DType>("--loss-dtype", kDtypes);
+    if (job_.infers()) return;
     for (std::string& line : plan::recipe_assumptions(job_.precision)) {
       job_.assumptions.push_back(std::move(line));
     }
@@ -362,14 +317,15 @@ class JobReader {
 
   const Given& given_;
   const NetworkSpec& spec_;
+  const Modes modes_;
   Job job_;
   std::optional<Error> error_;
 };
 
 }  // namespace
 
-Result<Job> make_job(const Given& given, const NetworkSpec& spec) {
-  return JobReader(given, spec).read();
+Result<Job> make_job(const Given& given, const NetworkSpec& spec, Modes modes) {
+  return JobReader(given, spec, modes).read();
 }
 
 Result<Job> make_job(const Given& given, const formats::LoadedShape& model) {

@@ -6,7 +6,7 @@ std::vector<Option> job_options() {
   const std::string job = "Job";
   const std::string run = "Whose run";
   const std::string ranks = "Ranks";
-  const std::string later = "One value in this version";
+  const std::string inference = "Inference";
   return {
       {"--batch", "N", "rows of a micro-batch (1)", job},
       {"--seq", "N", "tokens per row (the model's positions, at most 4096)", job},
@@ -42,9 +42,11 @@ std::vector<Option> job_options() {
       {"--reshard-root", "", "stage 3: release the root after forward, gather it again", ranks},
       {"--no-sync", "", "reduce gradients once a step, not after every micro-batch", ranks},
       {"--snapshot", "", "a checkpoint is being written from a copy of the state", ranks},
-      {"--mode", "NAME", "train", later},
-      {"--context", "N", "for decoding, which is not in this version", later},
-      {"--kv-dtype", "DTYPE", "for decoding, which is not in this version", later},
+      {"--mode", "NAME", "train, prefill, decode; the last two in plan and explain (train)",
+       inference},
+      {"--context", "N", "decode: tokens in the cache, the new one among them (--seq)", inference},
+      {"--kv-dtype", "DTYPE", "of the cache: fp16, bf16, fp32, fp8, int8 (what products read)",
+       inference},
   };
 }
 

@@ -1,6 +1,7 @@
 // The options that describe a job, the same for every command that plans or runs one.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "plimsoll/base/error.hpp"
@@ -14,10 +15,14 @@ namespace plimsoll::cli {
 // The frozen list, in the order of the help.
 std::vector<Option> job_options();
 
+// What a command can do with a job.
+enum class Modes : std::uint8_t { kTraining, kAll };
+
 // The job that the options describe for this model; settings that were not given are chosen and
 // listed in its assumptions. Has passed plan::validate(). Refused with exit code 2: unknown values
 // (with the nearest name), and values of the contract that this version cannot do.
-Result<plan::Job> make_job(const Given& given, const network::NetworkSpec& spec);
+Result<plan::Job> make_job(const Given& given, const network::NetworkSpec& spec,
+                           Modes modes = Modes::kTraining);
 
 // The same for a model of which only the sizes may be known: what needs its operations is then not
 // checked.

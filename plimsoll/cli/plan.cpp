@@ -1,4 +1,4 @@
-// plimsoll plan MODEL: budget and timeline of a training step.
+// plimsoll plan MODEL: budget and timeline of a training step or of a pass of inference.
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/cli/command.hpp"
@@ -11,7 +11,7 @@ namespace plimsoll::cli {
 namespace {
 
 Result<Output> run(const Given& given, const TextStyle& style) {
-  const auto plan = planned(given);
+  const auto plan = planned(given, Modes::kAll);
   if (!plan) return tl::unexpected(plan.error());
   const bool fits = !plan->fit || plan->fit->need.fits;
   const ExitCode code = fits ? ExitCode::kOk : ExitCode::kCheckFailed;
@@ -25,7 +25,7 @@ Result<Output> run(const Given& given, const TextStyle& style) {
 }  // namespace
 
 Command plan_command() {
-  Syntax syntax{"plan", "budget and timeline of a training step, without running it", "MODEL",
+  Syntax syntax{"plan", "budget and timeline of a step or pass, without running it", "MODEL",
                 job_options()};
   syntax.options.push_back({"--first-step", "", "show the first step instead of the steady one"});
   syntax.options.push_back({"--json", "", "JSON of schema plimsoll.plan/1, both steps"});

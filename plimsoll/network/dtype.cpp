@@ -11,8 +11,12 @@ std::string_view name(DType dtype) {
       return "bool";
     case DType::kUInt8:
       return "uint8";
+    case DType::kInt8:
+      return "int8";
     case DType::kInt64:
       return "int64";
+    case DType::kFloat8:
+      return "fp8";
     case DType::kFloat16:
       return "fp16";
     case DType::kBFloat16:
@@ -26,10 +30,12 @@ std::string_view name(DType dtype) {
 }
 
 std::optional<DType> parse_dtype(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, DType>, 11> kNames = {{
+  static constexpr std::array<std::pair<std::string_view, DType>, 13> kNames = {{
       {"bool", DType::kBool},
       {"uint8", DType::kUInt8},
+      {"int8", DType::kInt8},
       {"int64", DType::kInt64},
+      {"fp8", DType::kFloat8},
       {"fp16", DType::kFloat16},
       {"float16", DType::kFloat16},
       {"bf16", DType::kBFloat16},

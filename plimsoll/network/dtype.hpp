@@ -8,13 +8,26 @@
 namespace plimsoll::network {
 
 // Ordered by type promotion: of two operands the later one wins (float16 with bfloat16 is not used).
-enum class DType : std::uint8_t { kBool, kUInt8, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64 };
+// 8-bit numbers are stored, never computed with: they are caches of keys and values.
+enum class DType : std::uint8_t {
+  kBool,
+  kUInt8,
+  kInt8,
+  kInt64,
+  kFloat8,  // e4m3, finite only
+  kFloat16,
+  kBFloat16,
+  kFloat32,
+  kFloat64,
+};
 
 // Bytes of one element.
 constexpr std::int64_t size_of(DType dtype) {
   switch (dtype) {
     case DType::kBool:
     case DType::kUInt8:
+    case DType::kInt8:
+    case DType::kFloat8:
       return 1;
     case DType::kFloat16:
     case DType::kBFloat16:

@@ -85,13 +85,31 @@ ValueId Builder::parameter(std::string name, const Dims& shape, DType dtype, Ini
 
 ValueId Builder::buffer(std::string name, const Dims& shape, DType dtype, Init init) {
   const ValueId value = new_value(dtype);
-  network_.buffers.push_back({std::move(name), shape, dtype, value, init});
+  Buffer& b = network_.buffers.emplace_back();
+  b.name = std::move(name);
+  b.shape = shape;
+  b.dtype = dtype;
+  b.value = value;
+  b.init = init;
   return value;
 }
 
+ValueId Builder::cache(std::string name, const Dims& shape, DType dtype) {
+  const ValueId value = buffer(std::move(name), shape, dtype);
+  network_.buffers.back().cache = true;
+  return value;
+}
+
+void Builder::cache_rows(ValueId cache, ValueId x) { push(OpKind::kCacheRows, {cache, x}, {}); }
+
 ValueId Builder::input(std::string name, const Dims& shape, DType dtype, InputKind kind) {
   const ValueId value = new_value(dtype);
-  network_.inputs.push_back({std::move(name), shape, dtype, kind, value});
+  Input& i = network_.inputs.emplace_back();
+  i.name = std::move(name);
+  i.shape = shape;
+  i.dtype = dtype;
+  i.kind = kind;
+  i.value = value;
   return value;
 }
 

@@ -49,7 +49,8 @@ struct Input {
   ValueId value = kNoValue;
 
   double theta = 10000.0;  // of rotary tables [1, T, R]
-  // Of masks [T, T], or [1, N, T, T] with ALiBi's slope of each head.
+  std::int64_t start = 0;  // position of the first row: of rotary tables and masks
+  // Of masks [T, S], or [1, N, T, S] with ALiBi's slope of each head; S is T outside of decoding.
   bool causal = true;
   std::int64_t window = 0;  // keys that a query sees, itself included; 0: all
 };
@@ -60,6 +61,7 @@ struct Buffer {
   DType dtype = DType::kFloat32;
   ValueId value = kNoValue;
   Init init = Init::kZeros;
+  bool cache = false;  // of keys or values: [B, K, S, H]
 };
 
 // Elements and tensors, ties counted once. Without adapters and frozen parts all of them learn.
@@ -94,9 +96,9 @@ struct Network {
   std::vector<ValueId> kept;                // values that live until the forward function returns
   std::vector<ValueId> released;            // those of them that user code drops before
   std::size_t values = 1;                   // ids are 1 .. values - 1
-  std::size_t loss_begin = 0;               // operations from here on belong to phase "loss"
+  std::size_t loss_begin = 0;  // operations from here on belong to phase "loss"; inference has none
   ValueId logits = kNoValue;
-  ValueId loss = kNoValue;
+  ValueId loss = kNoValue;  // none in passes of inference
   std::int64_t vocabulary = 0;
 
   ParameterCount parameter_count() const;
@@ -119,6 +121,9 @@ class Builder {
  public:
   ValueId parameter(std::string name, const Dims& shape, DType dtype, Init init = Init::kNormal);
   ValueId buffer(std::string name, const Dims& shape, DType dtype, Init init = Init::kZeros);
+  // Of keys or values, filled by cache_rows.
+  ValueId cache(std::string name, const Dims& shape, DType dtype);
+  void cache_rows(ValueId cache, ValueId x);
   ValueId input(std::string name, const Dims& shape, DType dtype, InputKind kind);
 
   // Label and unit of what follows.

@@ -74,6 +74,7 @@ enum class OpKind : std::uint8_t {
   kBatchedProduct,  // x, y: three dimensions
   kBiasedProduct,   // bias, x, y [causal]: bias + x y, three dimensions, scaled by a number
   kBloomGelu,       // x: bloom's own function of autograd
+  kCacheRows,       // cache, x [B, K, ., H] -> nothing: the last rows of x become the cache's last
   kCount,
 };
 std::string_view name(OpKind kind);

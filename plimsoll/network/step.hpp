@@ -1,4 +1,5 @@
-// The order of a training step, written once for the planner and for the engine.
+// The order of a training step and of a pass of inference, written once for the planner and for the
+// engine.
 //
 // A Backend has, besides what Execution asks for:
 //   void begin_phase(timeline::PhaseKey); void end_phase();
@@ -75,6 +76,37 @@ class TrainingStep {
 
   const Network& network_;
   const StepShape shape_;
+  Backend& backend_;
+  Values& values_;
+  Execution<Backend> execution_;
+};
+
+// A pass of inference: forward alone, without gradients. Besides what Execution asks for the backend has
+// begin_phase and end_phase.
+template <class Backend>
+class InferencePass {
+ public:
+  using Values = std::vector<typename Backend::Tensor>;
+
+  InferencePass(const Network& network, Backend& backend, Values& values)
+      : network_(network),
+        backend_(backend),
+        values_(values),
+        execution_(network, backend, values) {}
+
+  // The caller reads the logits with `use` after the pass and drops them before the next one.
+  template <class Use>
+  void run(std::int32_t step, Use use) {
+    backend_.begin_phase({timeline::Phase::kForward, step, 0});
+    execution_.run(0, network_.operations.size());
+    execution_.drop_kept();
+    backend_.end_phase();
+    use(values_[network_.logits]);
+    values_[network_.logits] = typename Backend::Tensor();
+  }
+
+ private:
+  const Network& network_;
   Backend& backend_;
   Values& values_;
   Execution<Backend> execution_;

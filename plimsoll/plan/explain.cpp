@@ -93,7 +93,7 @@ void explain_cache(const Plan& plan, Terms& terms) {
   InferenceJob job;
   job.batch = plan.job.batch;
   job.context = plan.job.sequence;
-  job.kv_item = network::size_of(plan.job.recipe().compute);
+  job.kv_item = network::size_of(plan.job.cache_dtype());
   const ModelShape shape = shape_of(plan.spec);
   const KvCache cache = kv_cache(shape, job);
   std::string numbers;
@@ -154,7 +154,7 @@ void explain_cost(const Plan& plan, Terms& terms) {
   explain_pass("forward", plan.flops.forward, terms);
   explain_pass("backward", plan.flops.backward, terms);
   explain_pass("recompute", plan.flops.recompute, terms);
-  if (plan.spec.family != network::Family::kCnn) {
+  if (plan.spec.family != network::Family::kCnn && !plan.inference) {
     terms.push_back({"flops.rule_6nt", "6 Psi B T",
                      fmt::format("6 x {} x {} x {}", grouped(plan.parameters.all), plan.job.batch,
                                  plan.job.sequence),

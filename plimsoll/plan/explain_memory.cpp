@@ -1,7 +1,10 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "plimsoll/base/number_text.hpp"
 #include "plimsoll/plan/explain.hpp"
+#include "plimsoll/plan/inference.hpp"
 #include "plimsoll/timeline/alive_tags.hpp"
 
 namespace plimsoll::plan {
@@ -47,7 +50,48 @@ void explain_formula_posts(const Plan& plan, Terms& terms) {
   add("O.moments", form.optimizer, plan.posts.moments, "/posts/O/moments");
 }
 
+// "2 x 32 layers x 16,384 bytes" of the kinds of layers.
+std::string cache_numbers(const Plan& plan) {
+  InferenceJob job;
+  job.kv_item = network::size_of(plan.job.cache_dtype());
+  job.context = plan.job.sequence;
+  std::string numbers;
+  for (const CacheLine& line : kv_cache(shape_of(plan.spec), job).lines) {
+    const std::int64_t kept = line.window > 0 ? std::min(line.window, job.context) : job.context;
+    numbers += fmt::format("{}{} layers x {} tokens x {} bytes", numbers.empty() ? "" : " + ",
+                           line.layers, grouped(kept), grouped(line.bytes_per_token));
+  }
+  return fmt::format("{} x ({})", plan.job.batch, numbers);
+}
+
+// Of inference, which has no gradients and no optimizer.
+void explain_inference_posts(const Plan& plan, Terms& terms) {
+  const InferencePosts& posts = *plan.inference;
+  const timeline::PhaseFigures& pass = plan.steady.phases.at(0);
+  const auto add = [&](const char* name, const char* formula, const std::string& numbers,
+                       std::int64_t value) {
+    terms.push_back({std::string("posts.") + name, formula, numbers, value, "bytes",
+                     "the walk: one forward pass without gradients", Evidence::kSource,
+                     std::string("/posts/") + name});
+  };
+  const std::int64_t e = network::size_of(plan.job.recipe().compute);
+  add("P", "Psi weight", fmt::format("{} x {}", grouped(plan.parameters.all), e),
+      plan.posts.parameters);
+  for (const char* none : {"G", "O/moments", "O/step_counters", "O/loss_scaler", "A"}) {
+    add(none, "inference has none", "0", 0);
+    std::replace(terms.back().name.begin(), terms.back().name.end(), '/', '.');
+  }
+  add("kv_cache", "B x sum over layers of min(S, window) e K (H key + H value)",
+      cache_numbers(plan), posts.kv_cache);
+  add("inputs", "token ids, tables of positions, masks", "allocated before the pass", posts.inputs);
+  add("transients", "highest bytes alive during the pass - those when it begins",
+      fmt::format("{} - {}", grouped(pass.peak), grouped(pass.start)), posts.transients);
+  add("logits", "bytes alive when the pass ends - those when it begins",
+      fmt::format("{} - {}", grouped(pass.end), grouped(pass.start)), posts.logits);
+}
+
 void explain_posts(const Plan& plan, Terms& terms) {
+  if (plan.inference) return explain_inference_posts(plan, terms);
   const Recipe recipe = plan.job.recipe();
   const std::int64_t psi = plan.parameters.all;
   const std::int64_t learning = plan.parameters.trainable;

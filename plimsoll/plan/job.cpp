@@ -7,6 +7,7 @@
 #include "plimsoll/network/families/hf_style.hpp"
 #include "plimsoll/network/rules/attention.hpp"
 #include "plimsoll/plan/adaptation.hpp"
+#include "plimsoll/plan/inference_job.hpp"
 #include "plimsoll/plan/recipe_checks.hpp"
 
 namespace plimsoll::plan {
@@ -107,8 +108,11 @@ network::LibraryFacts Job::facts() const {
 network::BuildOptions Job::build_options() const {
   const Recipe r = recipe();
   network::BuildOptions options;
+  options.mode = mode;
   options.batch = batch;
-  options.sequence = sequence;
+  options.sequence = mode == Mode::kDecode ? 1 : sequence;
+  options.context = sequence;
+  options.kv_dtype = cache_dtype();
   options.dtype = r.compute;
   options.loss_dtype = r.loss;
   options.kernel = kernel();
@@ -123,6 +127,8 @@ network::BuildOptions Job::build_options() const {
   options.position_first = !token_first;
   return options;
 }
+
+DType Job::cache_dtype() const { return kv_dtype.value_or(recipe().operand); }
 
 namespace {
 
@@ -141,13 +147,14 @@ Result<void> validate_sizes(const Job& job, const network::NetworkSpec& spec) {
     return fail("--dropout", fmt::format("dropout={}, expected 0 <= p < 1", job.dropout));
   }
   if (spec.family == network::Family::kCnn) return {};
+  const std::string tokens = job.mode == Mode::kDecode ? "context" : "seq";
   if (job.sequence < 1 || job.sequence > kMost) {
-    return fail("--seq", fmt::format("seq={}, expected 1 to 2^40", job.sequence));
+    return fail("--" + tokens, fmt::format("{}={}, expected 1 to 2^40", tokens, job.sequence));
   }
   const bool learned = spec.architecture.positions == network::Positions::kLearned;
   if (learned && job.sequence > spec.positions) {
-    return fail("--seq",
-                fmt::format("seq={}, expected at most {} (the model's learned positions)",
+    return fail("--" + tokens,
+                fmt::format("{}={}, expected at most {} (the model's learned positions)", tokens,
                             job.sequence, spec.positions),
                 "a model with learned positions cannot read a longer sequence");
   }
@@ -307,6 +314,7 @@ Result<void> validate_hugging_face(const Job& job, const network::NetworkSpec& s
 }  // namespace
 
 Result<void> validate(const Job& job, const network::NetworkSpec& spec) {
+  if (auto ok = validate_inference(job, spec); !ok) return ok;
   if (auto ok = validate_reserve(job); !ok) return ok;
   if (auto ok = validate_sizes(job, spec); !ok) return ok;
   if (auto ok = validate_kernel(job, spec); !ok) return ok;

@@ -20,6 +20,7 @@ using network::AttentionKernel;
 using network::Backend;
 using network::Checkpoint;
 using network::DType;
+using network::Mode;
 using network::Semantics;
 
 // Recipes by name, so that nobody means different things. Bytes per parameter with AdamW:
@@ -89,8 +90,11 @@ struct MasterChoice {
 inline constexpr std::int64_t kMostLossChunks = 65536;
 
 struct Job {
+  Mode mode = Mode::kTrain;
   std::int64_t batch = 1;
+  // T; decode: S, tokens in the cache at the pass's end, the one of this pass among them.
   std::int64_t sequence = 0;
+  std::optional<DType> kv_dtype;  // of the cache; none: what the products read
   std::int32_t accumulate = 1;
   Precision precision = Precision::kFp32;
   // Parts of the recipe that are overridden.
@@ -123,6 +127,9 @@ struct Job {
   bool snapshot = false;                 // a checkpoint is being written from a copy
   std::vector<std::string> assumptions;  // "batch 1: not given", ...
 
+  // Forward passes alone: see inference_job.hpp.
+  bool infers() const { return mode != Mode::kTrain; }
+  DType cache_dtype() const;
   // Whether parts of the network run again in backward.
   bool recomputes() const { return checkpoint != Checkpoint::kNone || loss_chunks > 1; }
   // Whether some parameters do not learn.

@@ -33,9 +33,10 @@ MemoryLine unknown(std::string name, std::string_view reason) {
   return {std::move(name), {std::nullopt, std::string(reason)}, Evidence::kAssumed, ""};
 }
 
-std::string blas_text(const network::LibraryFacts& facts, std::int64_t bytes) {
-  const std::int64_t blas = checked_mul(facts.blas_handles, facts.blas_workspace);
-  std::string text = fmt::format("{} cuBLAS workspaces of {}", facts.blas_handles,
+std::string blas_text(const Job& job, const network::LibraryFacts& facts, std::int64_t bytes) {
+  const std::int64_t handles = job.infers() ? 1 : facts.blas_handles;
+  const std::int64_t blas = checked_mul(handles, facts.blas_workspace);
+  std::string text = fmt::format("{} cuBLAS workspace{} of {}", handles, handles == 1 ? "" : "s",
                                  human(Bytes{facts.blas_workspace}));
   if (bytes > blas) text += fmt::format(", {} of cuBLASLt", human(Bytes{bytes - blas}));
   if (facts.blas_workspace_evidence == Evidence::kAssumed) text += "; 32 MiB each on Hopper";
@@ -48,7 +49,8 @@ MemoryLine library_line(const network::Network& network, const Job& job) {
     return unknown("library_workspace", "MKL, oneDNN and OpenMP allocate outside the allocator");
   }
   const std::int64_t bytes = library_blocks(network, job).bytes();
-  return known("library_workspace", bytes, facts.blas_workspace_evidence, blas_text(facts, bytes));
+  return known("library_workspace", bytes, facts.blas_workspace_evidence,
+               blas_text(job, facts, bytes));
 }
 
 MemoryLine context_line(const Job& job) {
@@ -118,7 +120,7 @@ allocator::LibraryBlocks library_blocks(const network::Network& network, const J
   allocator::LibraryBlocks blocks;
   if (facts.blas_handles == 0) return blocks;
   blocks.forward.push_back(facts.blas_workspace);
-  if (facts.blas_handles > 1) blocks.backward.push_back(facts.blas_workspace);
+  if (facts.blas_handles > 1 && !job.infers()) blocks.backward.push_back(facts.blas_workspace);
   const bool biased =
       std::any_of(network.operations.begin(), network.operations.end(), is_linear_with_bias);
   if (!biased) return blocks;

@@ -58,7 +58,7 @@ struct Memory {
   std::optional<OutOfMemoryText> out_of_memory;
 };
 
-// The libraries' workspaces of a training run of `network`; none on the CPU.
+// The libraries' workspaces of a run of `network`; none on the CPU.
 allocator::LibraryBlocks library_blocks(const network::Network& network, const Job& job);
 
 // Bytes that the allocator may reserve on the job's device.

@@ -94,6 +94,37 @@ std::int64_t peak_without_chunks(const network::NetworkSpec& spec, Job job, std:
   return sink.peak(steady).bytes;
 }
 
+Fit fit_of(const network::NetworkSpec& spec, const Job& job) {
+  NeedSearch search(spec);
+  return make_fit(search, job);
+}
+
+// Both passes have the same figures but for what an allocator keeps from the first one.
+Plan plan_inference(const network::NetworkSpec& spec, const Job& job) {
+  const network::Network network = network::build_network(spec, job.build_options());
+  MemorySink sink(network, job);
+  const WalkOptions options;
+  const WalkResult result = walk(network, job, options, sink);
+  Plan plan;
+  plan.spec = spec;
+  plan.job = job;
+  plan.library = job.facts().library;
+  plan.parameters = network.parameter_count();
+  plan.first = step_timeline(sink.peak, 0, network);
+  plan.steady = step_timeline(sink.peak, options.steps - 1, network);
+  const timeline::Peak& peak = plan.steady.peak;
+  const timeline::PhaseFigures& pass = plan.steady.phases.at(0);
+  plan.posts.parameters = of(peak.alive, Tag::kParameters);
+  plan.inference = InferencePosts{of(peak.alive, Tag::kKvCache), of(peak.alive, Tag::kInputs),
+                                  pass.peak - pass.start, pass.end - pass.start};
+  plan.memory = make_memory(network, job, peak, options.steps - 1,
+                            sink.allocator ? &*sink.allocator : nullptr);
+  plan.flops = result.flops;
+  plan.hugging_face = hugging_face_of(spec, job);
+  if (job.device) plan.fit = fit_of(spec, job);
+  return plan;
+}
+
 Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   const network::Network network = network::build_network(spec, job.build_options());
   WalkOptions walk_options;
@@ -129,10 +160,7 @@ Plan plan_network(const network::NetworkSpec& spec, const Job& job) {
   plan.traffic = traffic_lines(network, job, result.traffic);
   plan.advice = sharding_advice(network, job, plan.steady.peak.bytes);
   plan.hugging_face = hugging_face_of(spec, job);
-  if (job.device) {
-    NeedSearch search(spec);
-    plan.fit = make_fit(search, job);
-  }
+  if (job.device) plan.fit = fit_of(spec, job);
   return plan;
 }
 
@@ -142,7 +170,7 @@ Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job) {
   if (auto ok = network::validate(spec); !ok) return tl::unexpected(ok.error());
   if (auto ok = validate(job, spec); !ok) return tl::unexpected(ok.error());
   try {
-    return plan_network(spec, job);
+    return job.infers() ? plan_inference(spec, job) : plan_network(spec, job);
   } catch (const OverflowError& overflow) {
     return fail("plan", overflow.what(),
                 "the sizes of the model, the batch or the sequence are "

@@ -35,6 +35,15 @@ struct Posts {
   std::int64_t optimizer() const { return moments + step_counters + loss_scaler; }
 };
 
+// What fills the memory of a pass of inference, in bytes of one rank. With the weights of Posts the
+// first three sum to the peak.
+struct InferencePosts {
+  std::int64_t kv_cache = 0;
+  std::int64_t inputs = 0;      // token ids, rotary tables, masks
+  std::int64_t transients = 0;  // most that the pass holds at once, logits among them
+  std::int64_t logits = 0;      // alive when the pass ends
+};
+
 struct StepTimeline {
   std::vector<timeline::PhaseFigures> phases;
   timeline::Peak peak;
@@ -47,23 +56,24 @@ struct Plan {
   std::string library;  // whose facts
   network::ParameterCount parameters;
   Posts posts;
+  std::optional<InferencePosts> inference;  // none for training
   Ledger ledger;
   StepTimeline first;
   StepTimeline steady;
   Memory memory;                          // of the steady step
-  std::optional<LogitCopies> logits;      // of the steady step; none for image networks
+  std::optional<LogitCopies> logits;      // of the steady step; none for images and inference
   PassFlops flops;                        // of one micro-batch
-  std::int64_t rule_6nt = 0;              // 6 Psi B T
-  std::optional<ClosedForm> closed_form;  // none for image networks
+  std::int64_t rule_6nt = 0;              // 6 Psi B T; 0 for inference
+  std::optional<ClosedForm> closed_form;  // none for images and inference
   std::vector<TrafficLine> traffic;       // per rank and step; none on one rank
   std::vector<std::string> advice;        // about the stage, one sentence each
   HuggingFace hugging_face;               // the same job in transformers' operations
   std::optional<Fit> fit;                 // none without a device
-  // Of a step, when the job's device has known speeds and everything learns.
+  // Of a training step, when the job's device has known speeds and everything learns.
   std::optional<TimeBound> time;
 };
 
-// Plans a training step. Errors: what validate() refuses, and sizes that leave 64 bits.
+// Plans a training step, or a pass of inference: then G, O, A and the ledger are empty. Errors: what validate() refuses, and sizes that leave 64 bits.
 Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job);
 
 }  // namespace plimsoll::plan

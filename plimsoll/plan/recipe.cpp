@@ -72,6 +72,10 @@ Recipe Job::recipe() const {
   if (semantics == Semantics::kHuggingFace && network::size_of(recipe.compute) < 4) {
     recipe.loss = DType::kFloat32;
   }
+  if (infers()) {  // weights in the dtype that forward reads, and nothing beside them
+    recipe.master = recipe.accumulator = std::nullopt;
+    recipe.loss_scaler = false;
+  }
   recipe.state = state_dtype.value_or(recipe.state);
   recipe.loss = loss_dtype.value_or(recipe.loss);
   return recipe;

@@ -36,6 +36,7 @@ class WalkBackend {
         sink_(sink),
         result_(result),
         autograd_(job.facts(), sink, options.memory) {
+    autograd_.grad_mode = !job.infers();
     if (job.sharded()) shards_.emplace(autograd_, network, job, first_unit_operation(network));
   }
 
@@ -44,11 +45,19 @@ class WalkBackend {
     begin_phase({Phase::kModel, 0, 0});
     allocate_parameters(values);
     for (const network::Buffer& b : network_.buffers) {
-      values[b.value] = autograd_.user_tensor(b.shape, b.dtype, Tag::kBuffers, false);
+      const Tag tag = b.cache ? Tag::kKvCache : Tag::kBuffers;
+      values[b.value] = autograd_.user_tensor(b.shape, b.dtype, tag, false);
     }
     for (const network::Input& i : network_.inputs) {
       values[i.value] = autograd_.user_tensor(i.shape, i.dtype, Tag::kInputs, false);
     }
+    if (!job_.infers()) allocate_states();
+    end_phase();
+    if (recipe_.accumulator && !shards_) watch_gradients();
+  }
+
+  // What training has beside the network.
+  void allocate_states() {
     accumulators_.resize(parameters_.size());
     optimizer_.emplace(autograd_, job_, parameters_, operation_id(network_.operations.size()));
     const bool states = job_.optimizer_impl == OptimizerImpl::kPlimsoll || options_.warm;
@@ -57,8 +66,6 @@ class WalkBackend {
     if (recipe_.loss_scaler) {
       scaler_ = autograd_.empty_strided({kLossScalerBytes}, {1}, DType::kUInt8, Tag::kOptimizer);
     }
-    end_phase();
-    if (recipe_.accumulator && !shards_) watch_gradients();
   }
 
   // --- what TrainingStep asks for
@@ -81,7 +88,8 @@ class WalkBackend {
     if (shards_ && phase_.phase == Phase::kForward) shards_->end_forward();
     sink_.end_phase();
     if (phase_.step != 0 || phase_.micro_batch != 0) return;
-    if (phase_.phase == Phase::kLoss) result_.flops.forward = take_flops();
+    const Phase last = job_.infers() ? Phase::kForward : Phase::kLoss;
+    if (phase_.phase == last) result_.flops.forward = take_flops();
     if (phase_.phase == Phase::kBackward) {
       result_.flops.recompute = std::exchange(autograd_.recompute_flops, {});
       result_.flops.backward = take_flops();
@@ -241,9 +249,14 @@ WalkResult walk(const Network& network, const Job& job, const WalkOptions& optio
   WalkBackend backend(network, job, options, sink, result);
   std::vector<network::Tensor> values(network.values);
   backend.allocate_model(values);
-  const network::StepShape shape{job.accumulate, job.hold_logits, job.sharded()};
-  network::TrainingStep<WalkBackend> step(network, shape, backend, values);
-  for (std::int32_t s = 0; s < options.steps; ++s) step.run(s);
+  if (job.infers()) {
+    network::InferencePass<WalkBackend> pass(network, backend, values);
+    for (std::int32_t s = 0; s < options.steps; ++s) pass.run(s, [](const network::Tensor&) {});
+  } else {
+    const network::StepShape shape{job.accumulate, job.hold_logits, job.sharded()};
+    network::TrainingStep<WalkBackend> step(network, shape, backend, values);
+    for (std::int32_t s = 0; s < options.steps; ++s) step.run(s);
+  }
   backend.drop_everything(values);
   return result;
 }

@@ -42,7 +42,8 @@ struct WalkResult {
 };
 
 // Phase "model" allocates parameters, master copies, buffers, inputs and (implementation plimsoll)
-// optimizer states; then `steps` training steps. Events carry operation ids; operation_names() gives
+// optimizer states; then `steps` training steps. A job of inference has parameters, inputs and the cache,
+// and every step is one forward pass without gradients. Events carry operation ids; operation_names() gives
 // their names. Per rank. Throws OverflowError when sizes leave 64 bits.
 WalkResult walk(const network::Network& network, const Job& job, const WalkOptions& options,
                 timeline::Sink& sink);

@@ -27,8 +27,11 @@ std::string whose_run(const Job& job) {
   if (job.backend == network::Backend::kCpu) {
     threads = fmt::format(", {} thread{}", job.threads, job.threads == 1 ? "" : "s");
   }
-  return fmt::format("One training step per rank, in {} operations on {}{}",
-                     own ? "plimsoll's" : "transformers'", job.facts().library, threads);
+  const char* run = job.mode == plan::Mode::kPrefill  ? "One prefill pass on one rank"
+                    : job.mode == plan::Mode::kDecode ? "One decode step on one rank"
+                                                      : "One training step per rank";
+  return fmt::format("{}, in {} operations on {}{}", run, own ? "plimsoll's" : "transformers'",
+                     job.facts().library, threads);
 }
 
 std::string dtype_text(const Job& job) {
@@ -73,7 +76,24 @@ Json freeze_json(const Job& job) {
   return rules;
 }
 
+// Tokens per row that a pass reads.
+std::int64_t tokens_of(const Job& job) {
+  return job.mode == plan::Mode::kDecode ? 1 : job.sequence;
+}
+
+std::string attention_text(const NetworkSpec& spec, const Job& job) {
+  return fmt::format(", attention {}", network::name(job.kernel(spec.heads != spec.kv_heads)));
+}
+
+std::string inference_settings(const NetworkSpec& spec, const Job& job) {
+  const bool decodes = job.mode == plan::Mode::kDecode;
+  return fmt::format("batch {} x {} token{}, {}{}, cache of {} tokens in {}", job.batch,
+                     tokens_of(job), decodes ? "" : "s", plan::name(job.precision),
+                     attention_text(spec, job), job.sequence, network::name(job.cache_dtype()));
+}
+
 std::string settings(const NetworkSpec& spec, const Job& job) {
+  if (job.infers()) return inference_settings(spec, job);
   std::string text = is_image(spec) ? fmt::format("batch {}", job.batch)
                                     : fmt::format("batch {} x {} tokens", job.batch, job.sequence);
   if (job.accumulate > 1) text += fmt::format(" x {} micro-batches", job.accumulate);
@@ -81,8 +101,7 @@ std::string settings(const NetworkSpec& spec, const Job& job) {
   if (job.optimizer_impl != plan::OptimizerImpl::kPlimsoll) {
     text += fmt::format(" of {}", plan::name(job.optimizer_impl));
   }
-  if (!is_image(spec))
-    text += fmt::format(", attention {}", network::name(job.kernel(spec.heads != spec.kv_heads)));
+  if (!is_image(spec)) text += attention_text(spec, job);
   if (job.checkpoint != network::Checkpoint::kNone) {
     text += fmt::format(", checkpoint {}", network::name(job.checkpoint));
   }
@@ -195,9 +214,13 @@ Json model_json(const NetworkSpec& spec, const network::ParameterCount& paramete
 
 Json job_json(const NetworkSpec& spec, const Job& job) {
   Json json;
-  json["mode"] = "train";
+  json["mode"] = network::name(job.mode);
+  if (job.infers()) {
+    json["context"] = job.sequence;
+    json["kv_dtype"] = network::name(job.cache_dtype());
+  }
   json["batch"] = job.batch;
-  json["seq"] = is_image(spec) ? Json(nullptr) : Json(job.sequence);
+  json["seq"] = is_image(spec) ? Json(nullptr) : Json(tokens_of(job));
   json["accumulate"] = job.accumulate;
   add_precision(json, job);
   json["optimizer"] = plan::name(job.optimizer);

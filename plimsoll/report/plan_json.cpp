@@ -29,6 +29,13 @@ Json posts_json(const plan::Posts& posts) {
   return json;
 }
 
+void add_inference_posts(Json& json, const plan::InferencePosts& posts) {
+  json["kv_cache"] = posts.kv_cache;
+  json["inputs"] = posts.inputs;
+  json["transients"] = posts.transients;
+  json["logits"] = posts.logits;
+}
+
 // Every tag, those without bytes too: readers need not test for presence.
 Json tags_json(const timeline::Peak& peak) {
   Json json;
@@ -83,7 +90,8 @@ Json closed_form_json(const Plan& plan) {
   if (!plan.closed_form) {
     json["posts"] = nullptr;
     json["error_against_ledger"] = nullptr;
-    json["reason"] = "image networks have no closed form";
+    json["reason"] =
+        plan.inference ? "inference has no closed form" : "image networks have no closed form";
     return json;
   }
   const plan::ClosedFormPosts& posts = plan.closed_form->posts;
@@ -97,7 +105,7 @@ Json closed_form_json(const Plan& plan) {
 
 Json flops_json(const Plan& plan) {
   Json json;
-  json["scope"] = "one micro-batch";
+  json["scope"] = plan.inference ? "one pass" : "one micro-batch";
   for (const PassLine& pass : pass_lines(plan.flops)) {
     json[std::string(pass.name)] = {{"full", pass.flops.total_full()},
                                     {"causal_half", pass.flops.total_half()},
@@ -105,7 +113,7 @@ Json flops_json(const Plan& plan) {
   }
   // The rule counts tokens; images have none.
   const bool image = plan.spec.family == network::Family::kCnn;
-  json["rule_6nt"] = image ? Json(nullptr) : Json(plan.rule_6nt);
+  json["rule_6nt"] = image || plan.inference ? Json(nullptr) : Json(plan.rule_6nt);
   return json;
 }
 
@@ -160,6 +168,7 @@ Json time_json(const Plan& plan) {
   const bool image = plan.spec.family == network::Family::kCnn;
   json["reason"] =
       plan.time           ? Json(nullptr)
+      : plan.inference    ? Json("plimsoll infer has the bounds of prefill and decode")
       : !plan.job.device  ? Json("no device was asked for")
       : plan.job.adapts() ? Json("bounds of runs with frozen parameters are not in this version")
       : image             ? Json("bounds of image networks are not in this version")
@@ -175,6 +184,7 @@ Json plan_json(const Plan& plan) {
   json["model"] = model_json(plan.spec, plan.parameters);
   json["job"] = job_json(plan.spec, plan.job);
   json["posts"] = posts_json(plan.posts);
+  if (plan.inference) add_inference_posts(json["posts"], *plan.inference);
   json["tags"] = tags_json(plan.steady.peak);
   json["ledger"] = ledger_json(plan.ledger);
   json["timeline"] = {{"first", step_json(plan.first)}, {"steady", step_json(plan.steady)}};

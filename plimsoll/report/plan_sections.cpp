@@ -33,6 +33,30 @@ std::string error_text(double error) {
   return fmt::format("{:.1f} % {}", std::abs(100 * error), error < 0 ? "below" : "above");
 }
 
+// " of the steady step"; passes of inference are alike.
+std::string of_what(const Plan& plan, ShownStep shown) {
+  return plan.inference ? " of the pass" : fmt::format(" of the {} step", name(shown));
+}
+
+Section inference_posts_section(const Plan& plan) {
+  const plan::InferencePosts& posts = *plan.inference;
+  Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kWrap}});
+  const auto add = [&](const char* name, std::int64_t bytes, const char* meaning) {
+    table.row({name, bytes_text(bytes), human_text(bytes), meaning});
+  };
+  add("weights", plan.posts.parameters, "");
+  add("KV cache", posts.kv_cache, "keys and values of all layers");
+  add("inputs", posts.inputs, "token ids, tables of positions, masks");
+  add("transients", posts.transients, "most that the pass has at once, logits among them");
+  table.rule();
+  add("sum",
+      checked_add(plan.posts.parameters,
+                  checked_add(posts.kv_cache, checked_add(posts.inputs, posts.transients))),
+      "which is the peak");
+  add("logits", posts.logits, "alive when the pass ends");
+  return {"Posts", ", in bytes", "", std::move(table)};
+}
+
 }  // namespace
 
 std::string_view name(ShownStep step) { return step == ShownStep::kFirst ? "first" : "steady"; }
@@ -48,6 +72,7 @@ std::string peak_place(const StepTimeline& step) {
 }
 
 Section posts_section(const Plan& plan) {
+  if (plan.inference) return inference_posts_section(plan);
   const plan::Posts& posts = plan.posts;
   Table table({{"", Align::kLeft}, {"", Align::kLeft}, {""}, {""}, {"", Align::kWrap}});
   const auto add = [&](const char* letter, const char* name, std::int64_t bytes,
@@ -88,7 +113,7 @@ Section peak_section(const Plan& plan, ShownStep shown) {
     table.row({std::string(timeline::name(alive.tag)), bytes_text(alive.bytes),
                human_text(alive.bytes), share_text(alive.bytes, step.peak.bytes)});
   }
-  const std::string facts = fmt::format(" of the {} step: {} bytes ({})", name(shown),
+  const std::string facts = fmt::format("{}: {} bytes ({})", of_what(plan, shown),
                                         bytes_text(step.peak.bytes), human_text(step.peak.bytes));
   return {"Peak", facts, peak_place(step) + "; alive then:", std::move(table)};
 }
@@ -112,10 +137,11 @@ Section phases_section(const Plan& plan, ShownStep shown) {
                bytes_text(f.end), bytes_text(f.peak),
                step.peak.bytes < kUnreadable ? human_text(f.peak) : ""});
   }
-  return {"Phases", fmt::format(" of the {} step, in bytes", name(shown)), "", std::move(table)};
+  return {"Phases", of_what(plan, shown) + ", in bytes", "", std::move(table)};
 }
 
 Section ledger_section(const Plan& plan) {
+  if (plan.inference) return {};
   Table table({{"", Align::kLeft}, {""}, {""}, {""}, {"", Align::kWrap}});
   for (const NamedLine& named : ledger_lines(plan.ledger)) {
     table.row(
@@ -128,26 +154,30 @@ Section ledger_section(const Plan& plan) {
 
 Section flops_section(const Plan& plan) {
   const bool image = plan.spec.family == network::Family::kCnn;
+  // One query sees all keys: there is no half.
+  const bool halved = !image && plan.job.mode != plan::Mode::kDecode;
   network::FlopCount total;
   for (const PassLine& pass : pass_lines(plan.flops)) total += pass.flops;
   const bool readable = total.total_full() < kUnreadable;
   Table table({{"", Align::kLeft},
                {image ? "" : "attention full"},
-               {image ? "" : "causal half"},
+               {halved ? "causal half" : ""},
                {image ? "" : "causal exact"},
                {""}});
   const auto for_people = [&](std::int64_t flops) {
     return readable ? human(Flops{flops}) : std::string();
   };
   const auto add = [&](std::string_view name, const network::FlopCount& flops) {
-    const std::string half = image ? "" : grouped(flops.total_half());
+    const std::string half = halved ? grouped(flops.total_half()) : "";
     const std::string exact = image ? "" : grouped(flops.total_exact());
     table.row({std::string(name), grouped(flops.total_full()), half, exact,
                for_people(flops.total_full())});
   };
   for (const PassLine& pass : pass_lines(plan.flops)) {
-    if (pass.name != "recompute" || pass.flops.total_full() > 0) add(pass.name, pass.flops);
+    const bool always = pass.name != "recompute" && !plan.inference;
+    if (always || pass.flops.total_full() > 0) add(pass.name, pass.flops);
   }
+  if (plan.inference) return {"FLOPs", " of the pass", "", std::move(table)};
   table.rule();
   add("total", total);
   if (!image) {

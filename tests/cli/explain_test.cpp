@@ -26,6 +26,9 @@ std::vector<Arguments> explained_jobs() {
           {test::kMiniGpt, "--device", "24GiB"},
           {test::kMiniGpt, "--device", "100MiB", "--reserve", "1MiB", "--batch", "64"},
           {test::kMiniGpt, "--ranks", "4", "--zero", "3", "--backend", "cuda"},
+          {test::kMiniGpt, "--mode", "prefill", "--batch", "3"},
+          {"llama-3.2-1b", "--mode", "decode", "--kv-dtype", "fp8", "--device", "l4"},
+          {"gpt2", "--mode", "decode", "--device", "200MiB", "--reserve", "0"},
           {"cnn:", "--device", "t4"},
           {"cnn:norm=batch", "--batch", "4"}};
 }

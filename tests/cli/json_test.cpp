@@ -56,6 +56,8 @@ std::vector<Arguments> jobs() {
           {test::kMiniGpt, "--optimizer", "adafactor"},
           {test::kMiniGpt, "--optimizer", "adamw-8bit", "--precision", "bf16"},
           {test::kMiniGpt, "--loss-chunks", "7", "--batch", "4", "--precision", "mixed"},
+          {test::kMiniGpt, "--mode", "prefill", "--batch", "4", "--kv-dtype", "bf16"},
+          {"gpt2", "--mode", "decode", "--context", "700", "--kv-dtype", "int8"},
           {"cnn:norm=batch,bias=off,pool=last", "--batch", "4"}};
 }
 
@@ -129,6 +131,20 @@ TEST_CASE("text and JSON of a plan have the same figures") {
     const bool first = job.back() == "--first-step";
     check_shown(text, step_figures(plan["timeline"][first ? "first" : "steady"]));
   }
+}
+
+TEST_CASE("the cache of a plan of inference is the one that infer prints") {
+  const json decode = output_of({"plan", "mistral-7b-v0.1", "--mode", "decode", "--precision",
+                                 "bf16", "--context", "8192", "--batch", "2", "--kv-dtype", "fp8"});
+  const json infer = output_of(
+      {"infer", "mistral-7b-v0.1", "--context", "8192", "--batch", "2", "--kv-dtype", "fp8"});
+  CHECK(decode["posts"]["kv_cache"] == infer["kv_cache"]["total"]);
+  CHECK(decode["posts"]["P"] == infer["weights"]);
+  CHECK(decode["job"]["mode"] == "decode");
+  CHECK(decode["job"]["context"] == 8192);
+  CHECK(decode["job"]["kv_dtype"] == "fp8");
+  CHECK(decode["job"]["seq"] == 1);
+  CHECK(decode["flops"]["rule_6nt"].is_null());
 }
 
 TEST_CASE("a plan says by how much the same job in hf differs, or why nobody knows") {

@@ -34,7 +34,8 @@ void fill(at::Tensor& t, network::Init init, std::optional<at::Generator> genera
 }
 
 // cos or sin of position * theta^(-2 i / H), pairs (i, i + H/2), computed in double.
-void fill_rotary(at::Tensor& table, bool cosine, double theta) {
+void fill_rotary(at::Tensor& table, const network::Input& input) {
+  const bool cosine = input.kind == InputKind::kCosine;
   const std::int64_t positions = table.size(1);
   const std::int64_t head_dim = table.size(2);
   const std::int64_t half = head_dim / 2;
@@ -43,7 +44,7 @@ void fill_rotary(at::Tensor& table, bool cosine, double theta) {
     for (std::int64_t i = 0; i < head_dim; ++i) {
       const double pair = static_cast<double>(i % std::max<std::int64_t>(half, 1));
       const double power = -2.0 * pair / static_cast<double>(head_dim);
-      const double angle = static_cast<double>(p) * std::pow(theta, power);
+      const double angle = static_cast<double>(input.start + p) * std::pow(input.theta, power);
       values[static_cast<std::size_t>(p * head_dim + i)] =
           cosine ? std::cos(angle) : std::sin(angle);
     }
@@ -68,14 +69,14 @@ std::vector<double> alibi_slopes(std::int64_t heads) {
 
 // 0, or ALiBi's bias by distance, where query i sees key j; minus infinity elsewhere.
 void fill_mask(at::Tensor& mask, const network::Input& input) {
-  const std::int64_t positions = mask.size(-1);
+  const std::int64_t last = input.start + mask.size(-2);
   const bool alibi = mask.dim() == 4;
   const std::vector<double> slopes = alibi ? alibi_slopes(mask.size(1)) : std::vector<double>{0.0};
   std::vector<float> values;
   values.reserve(static_cast<std::size_t>(mask.numel()));
   for (const double slope : slopes) {
-    for (std::int64_t i = 0; i < positions; ++i) {
-      for (std::int64_t j = 0; j < positions; ++j) {
+    for (std::int64_t i = input.start; i < last; ++i) {
+      for (std::int64_t j = 0; j < mask.size(-1); ++j) {
         const bool hidden = (input.causal && j > i) || (input.window > 0 && j <= i - input.window);
         const double bias = slope * static_cast<double>(j - i);
         values.push_back(hidden ? -std::numeric_limits<float>::infinity()
@@ -104,7 +105,7 @@ at::Tensor initial_parameter(const network::Parameter& parameter, at::Device dev
 }
 
 at::Tensor initial_buffer(const network::Buffer& buffer, at::Device device) {
-  const TagScope tag(Tag::kBuffers);
+  const TagScope tag(buffer.cache ? Tag::kKvCache : Tag::kBuffers);
   at::Tensor t = at::empty(sizes(buffer.shape), options_of(buffer.dtype, device));
   fill(t, buffer.init, std::nullopt);
   return t;
@@ -124,7 +125,7 @@ at::Tensor initial_input(const network::Input& input, const network::Network& ne
     case InputKind::kCosine:
     case InputKind::kSine:
       if (device != at::kMeta) {
-        fill_rotary(t, input.kind == InputKind::kCosine, input.theta);
+        fill_rotary(t, input);
       }
       return t;
     case InputKind::kMask:

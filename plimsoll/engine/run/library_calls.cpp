@@ -1,5 +1,6 @@
 #include "plimsoll/engine/run/library_calls.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "plimsoll/engine/run/checkpoint.hpp"
@@ -59,6 +60,12 @@ at::Tensor batch_norm(const Operation& op, const Values& values) {
   return at::batch_norm(input(op, values, 0), input(op, values, 1), input(op, values, 2),
                         input(op, values, 3), input(op, values, 4), /*training=*/true, kMomentum,
                         op.attributes.number, /*cudnn_enabled=*/false);
+}
+
+void cache_rows(const at::Tensor& cache, const at::Tensor& x) {
+  const std::int64_t rows = std::min(cache.size(2), x.size(2));
+  const auto last = [rows](const at::Tensor& t) { return t.narrow(2, t.size(2) - rows, rows); };
+  last(cache).copy_(last(x));
 }
 
 void split(const Operation& op, Values& values) {
@@ -191,8 +198,12 @@ at::ScalarType scalar_type(network::DType dtype) {
       return at::kBool;
     case DType::kUInt8:
       return at::kByte;
+    case DType::kInt8:
+      return at::kChar;
     case DType::kInt64:
       return at::kLong;
+    case DType::kFloat8:
+      return at::kFloat8_e4m3fn;
     case DType::kFloat16:
       return at::kHalf;
     case DType::kBFloat16:
@@ -209,6 +220,7 @@ std::vector<std::int64_t> sizes(const network::Dims& dims) { return {dims.begin(
 
 void call(const Operation& op, Values& values, at::Device device) {
   if (op.kind == OpKind::kArgument) return;
+  if (op.kind == OpKind::kCacheRows) return cache_rows(input(op, values, 0), input(op, values, 1));
   if (op.kind == OpKind::kSplit) return split(op, values);
   values[op.outputs[0]] = call_one(op, values, device);
 }

@@ -10,7 +10,7 @@ namespace plimsoll::engine {
 
 struct RecordOptions {
   at::Device device = at::kCPU;  // kMeta: dry run, no memory, no arithmetic
-  std::int32_t steps = 2;        // step 0 is the first, the last one is steady
+  std::int32_t steps = 2;        // step 0 is the first, the last one is steady; of inference passes
   std::uint64_t seed = 0;
   comm::Communicator* world = nullptr;  // of a sharded job; none: on meta rank 0 without peers
   std::function<void(std::int32_t step)> before_step;  // for progress; may be empty

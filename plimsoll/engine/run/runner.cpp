@@ -39,7 +39,9 @@ class Runner::Backend {
     begin_phase({Phase::kModel, 0, 0});
     at::manual_seed(options.seed + (options.world == nullptr ? 0U : rank_seed()));
     allocate();
-    if (!shards_) optimizer_ = make_optimizer(optimized_, job, options.optimizer);
+    if (!shards_ && !job.infers()) {
+      optimizer_ = make_optimizer(optimized_, job, options.optimizer);
+    }
     if (job.snapshot) allocate_snapshot();
     end_phase();
     if (recipe_.accumulator && !shards_) {
@@ -53,6 +55,14 @@ class Runner::Backend {
     loss_sum_ = 0;
     step_->run(steps_++);
     return loss_sum_;
+  }
+
+  at::Tensor infer() {
+    const at::NoGradGuard no_grad;
+    at::Tensor logits;
+    network::InferencePass<Backend> pass(network_, *this, values_);
+    pass.run(steps_++, [&](const at::Tensor& result) { logits = result; });
+    return logits;
   }
 
   at::Tensor forward_loss() {
@@ -240,7 +250,7 @@ class Runner::Backend {
     }
     for (const network::Parameter& p : network_.parameters) {
       values_[p.value] = initial_parameter(p, options_.device, options_.seed);
-      if (!p.trainable) continue;
+      if (!p.trainable || job_.infers()) continue;
       values_[p.value].requires_grad_(true);
       OptimizedParameter optimized{values_[p.value], {}, {}};
       if (recipe_.master) {
@@ -286,6 +296,8 @@ Runner::Runner(const Network& network, const plan::Job& job, const RunnerOptions
     : backend_(std::make_unique<Backend>(network, job, options)) {}
 Runner::~Runner() = default;
 
+at::Tensor Runner::infer() { return backend_->infer(); }
+
 double Runner::step(const std::function<void(int)>& fill) {
   backend_->fill = fill;
   return backend_->run_step();
@@ -318,6 +330,13 @@ at::Tensor Runner::input(network::InputKind kind) const {
     if (i.kind == kind) return backend_->values()[i.value];
   }
   throw std::out_of_range("no such input");
+}
+
+at::Tensor Runner::cache(std::string_view name) const {
+  for (const network::Buffer& b : backend_->network().buffers) {
+    if (b.cache && b.name == name) return backend_->values()[b.value];
+  }
+  throw std::out_of_range("no cache " + std::string(name));
 }
 
 zero::NetworkShards* Runner::shards() { return backend_->shards(); }

@@ -43,6 +43,9 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
+  // Of a job of inference, which has no other calls: one pass; returns its logits [B, V].
+  at::Tensor infer();
+
   // One training step; returns the sum of the micro-batches' losses (0 on meta). Before micro-batch
   // m, `fill(m)` may write new data into the inputs.
   double step(const std::function<void(int micro_batch)>& fill = {});
@@ -73,6 +76,7 @@ class Runner {
   // Tensors by name, to fill or to read. Throws std::out_of_range for unknown names.
   at::Tensor parameter(std::string_view name) const;
   at::Tensor input(network::InputKind kind) const;
+  at::Tensor cache(std::string_view name) const;  // of inference: "cache.0.keys" [B, K, S, H]
 
   const network::Network& network() const;
   // sqrt of the sum of squares of all gradients, summed in double. Not for sharded jobs.

@@ -30,8 +30,7 @@ class DecoderBuilder {
     }
     g_.enter("head", -1);
     x = features(x);
-    Network network =
-        options_.loss_chunks > 1 ? end_in_chunks(x, inputs.targets) : end(x, inputs.targets);
+    Network network = finished(x, inputs.targets);
     network.vocabulary = spec_.vocabulary;
     return network;
   }
@@ -56,10 +55,22 @@ class DecoderBuilder {
   ValueId with_positions(ValueId ids) {
     ValueId x = kNoValue;
     if (!options_.position_first) x = tokens(ids);
-    const ValueId rows = g_.arange(options_.sequence, a_.position_offset);
+    const ValueId rows = g_.arange(options_.sequence, options_.start() + a_.position_offset);
     const ValueId positions = g_.embedding(rows, w_.position);
     if (options_.position_first) x = tokens(ids);
     return g_.add(x, positions);
+  }
+
+  Network finished(ValueId x, ValueId targets) {
+    if (options_.infers()) return end_with_last_logits(x);
+    return options_.loss_chunks > 1 ? end_in_chunks(x, targets) : end(x, targets);
+  }
+
+  // Logits [B, V] of the position whose successor is wanted.
+  Network end_with_last_logits(ValueId x) {
+    const ValueId scores = logits(g_.select(x, 1, options_.sequence - 1));
+    g_.begin_loss();
+    return g_.finish(scores, kNoValue);
   }
 
   Network end(ValueId x, ValueId targets) {

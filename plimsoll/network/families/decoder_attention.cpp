@@ -39,12 +39,19 @@ bool DecoderAttention::turns(const LayerFacts& facts) const {
 // The kernel's own mask is causal; everything else needs one of ours.
 bool DecoderAttention::needs_mask(const LayerFacts& facts) const {
   if (a_.positions == Positions::kAlibi) return true;
-  return a_.causal && (a_.attention_softcap > 0 || window_of(facts) > 0);
+  // One query sees everything that its cache holds.
+  return a_.causal && !decodes() && (a_.attention_softcap > 0 || window_of(facts) > 0);
 }
 
 // 0 when the window sees the whole sequence.
 std::int64_t DecoderAttention::window_of(const LayerFacts& facts) const {
   return facts.window < options_.sequence ? facts.window : 0;
+}
+
+// S: keys that attention reads, the cached ones when there is a cache.
+std::int64_t DecoderAttention::keys_of(const LayerFacts& facts) const {
+  if (!options_.infers()) return options_.sequence;
+  return facts.window > 0 ? std::min(facts.window, options_.context) : options_.context;
 }
 
 const DecoderAttention::RotaryTable* DecoderAttention::table(double theta) const {
@@ -73,21 +80,28 @@ void DecoderAttention::make_rotary_table(double theta) {
   const std::string place = tables_.empty() ? "rope" : fmt::format("rope.{}", tables_.size());
   const Dims shape{1, options_.sequence, rotary_dim()};
   RotaryTable t{theta, kNoValue, kNoValue};
-  t.cos = g_.input(fmt::format("{}.cos", place), shape, options_.operand(), InputKind::kCosine);
-  g_.network().inputs.back().theta = theta;
-  t.sin = g_.input(fmt::format("{}.sin", place), shape, options_.operand(), InputKind::kSine);
-  g_.network().inputs.back().theta = theta;
+  const auto make = [&](const char* name, InputKind kind) {
+    const ValueId value =
+        g_.input(fmt::format("{}.{}", place, name), shape, options_.operand(), kind);
+    g_.network().inputs.back().theta = theta;
+    g_.network().inputs.back().start = options_.start();
+    return value;
+  };
+  t.cos = make("cos", InputKind::kCosine);
+  t.sin = make("sin", InputKind::kSine);
   tables_.push_back(t);
 }
 
-// [T, T] for all heads, or [1, N, T, T] with a bias per head.
+// [T, S] for all heads, or [1, N, T, S] with a bias per head.
 void DecoderAttention::make_mask(std::int64_t window) {
   const bool alibi = a_.positions == Positions::kAlibi;
   const std::int64_t t = options_.sequence;
-  const Dims shape = alibi ? Dims{1, spec_.heads, t, t} : Dims{t, t};
+  const std::int64_t s = decodes() ? options_.context : t;
+  const Dims shape = alibi ? Dims{1, spec_.heads, t, s} : Dims{t, s};
   const std::string name = masks_.empty() ? "mask" : fmt::format("mask.{}", masks_.size());
   masks_.push_back({window, g_.input(name, shape, options_.operand(), InputKind::kMask)});
   Input& input = g_.network().inputs.back();
+  input.start = options_.start();
   input.window = window;
   input.causal = a_.causal;
 }
@@ -102,10 +116,28 @@ ValueId DecoderAttention::operator()(ValueId x, const LayerWeights& w, const Lay
     heads.k = qk_norm(heads.k, w.k_norm);
   }
   for (ValueId* head : {&heads.q, &heads.k, &heads.v}) *head = g_.cast(*head, options_.operand());
+  if (options_.infers()) use_cache(heads, facts);
   const AttentionOptions o = attention_options(facts);
-  const ValueId y = a_.attention_softcap > 0 ? capped_attention(heads, o)
+  const std::int64_t keys = decodes() ? keys_of(facts) : options_.sequence;
+  const ValueId y = a_.attention_softcap > 0 ? capped_attention(heads, o, keys)
                                              : g_.attention(heads.q, heads.k, heads.v, o);
   return linear(merge_heads(g_, y, spec_.heads, spec_.head_dim, options_), w.output);
+}
+
+void DecoderAttention::use_cache(Heads& heads, const LayerFacts& facts) {
+  const std::int64_t keys = keys_of(facts);
+  heads.k = through_cache("keys", heads.k, keys);
+  heads.v = through_cache("values", heads.v, keys);
+  ++cached_layers_;
+}
+
+// What attention reads in place of x.
+ValueId DecoderAttention::through_cache(const char* what, ValueId x, std::int64_t keys) {
+  const ValueId cache =
+      g_.cache(fmt::format("cache.{}.{}", cached_layers_, what),
+               {options_.batch, spec_.kv_heads, keys, spec_.head_dim}, options_.kv_dtype);
+  g_.cache_rows(cache, x);
+  return decodes() ? g_.cast(cache, options_.operand()) : x;
 }
 
 void DecoderAttention::turn(Heads& heads, const RotaryTable& table) {
@@ -235,35 +267,35 @@ AttentionOptions DecoderAttention::attention_options(const LayerFacts& facts) co
   o.kernel = options_.kernel;
   o.dropout = options_.dropout;
   o.grouped = spec_.kv_heads != spec_.heads;
-  o.causal = a_.causal;
-  o.window = a_.causal ? window_of(facts) : 0;
+  o.causal = a_.causal && !decodes();
+  o.window = o.causal ? window_of(facts) : 0;
   o.scale = a_.attention_scale;
   o.mask = mask(facts);
   return o;
 }
 
 // No kernel caps scores: products, tanh and a softmax.
-ValueId DecoderAttention::capped_attention(const Heads& heads, const AttentionOptions& o) {
+ValueId DecoderAttention::capped_attention(const Heads& heads, const AttentionOptions& o,
+                                           std::int64_t keys) {
   const double scale = o.scale > 0 ? o.scale : 1 / std::sqrt(static_cast<double>(spec_.head_dim));
   const double cap = a_.attention_softcap;
   const ValueId q = g_.mul_number(heads.q, scale / cap);
-  const ValueId keys = g_.transpose(all_heads(heads.k), 2, 3);
-  const ValueId small = g_.activation(OpKind::kTanh, g_.matmul(q, keys, o));
+  const ValueId columns = g_.transpose(all_heads(heads.k, keys), 2, 3);
+  const ValueId small = g_.activation(OpKind::kTanh, g_.matmul(q, columns, o));
   ValueId scores = g_.mul_number(small, cap);
   if (o.mask != kNoValue) scores = g_.add(scores, o.mask);
   const ValueId weights = g_.dropout(g_.activation(OpKind::kSoftmax, scores), options_.dropout);
-  return g_.matmul(weights, all_heads(heads.v), o);
+  return g_.matmul(weights, all_heads(heads.v, keys), o);
 }
 
-// [B, K, T, H] -> [B, N, T, H].
-ValueId DecoderAttention::all_heads(ValueId x) {
+// [B, K, S, H] -> [B, N, S, H].
+ValueId DecoderAttention::all_heads(ValueId x, std::int64_t keys) {
   const std::int64_t group = spec_.heads / spec_.kv_heads;
   if (group == 1) return x;
   const std::int64_t b = options_.batch;
-  const std::int64_t t = options_.sequence;
   const std::int64_t h = spec_.head_dim;
-  const ValueId wide = g_.expand(g_.unsqueeze(x, 2), {b, spec_.kv_heads, group, t, h});
-  return g_.reshape(wide, {b, spec_.heads, t, h});
+  const ValueId wide = g_.expand(g_.unsqueeze(x, 2), {b, spec_.kv_heads, group, keys, h});
+  return g_.reshape(wide, {b, spec_.heads, keys, h});
 }
 
 }  // namespace plimsoll::network

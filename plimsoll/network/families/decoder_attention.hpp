@@ -2,7 +2,11 @@
 //
 // One call of scaled_dot_product_attention; what its kernels cannot do (windows, biases by distance)
 // is an additive mask that all layers of a kind share, and capped scores are products, a tanh and a
-// softmax. Rotary tables and masks are inputs of the network.
+// softmax. Rotary tables and masks are inputs of the network, caches of keys and values its buffers.
+//
+// A cache has the layer's kept tokens, [B, K, S, H]. Prefill attends to what it has just computed and
+// leaves it there, too; decode puts its token into the last row and attends to the whole cache, cast
+// to the dtype of the arithmetic where it has another.
 #pragma once
 
 #include <vector>
@@ -51,6 +55,8 @@ class DecoderAttention {
   bool turns(const LayerFacts& facts) const;
   bool needs_mask(const LayerFacts& facts) const;
   std::int64_t window_of(const LayerFacts& facts) const;
+  std::int64_t keys_of(const LayerFacts& facts) const;
+  bool decodes() const { return options_.mode == Mode::kDecode; }
   const RotaryTable* table(double theta) const;
   ValueId mask(const LayerFacts& facts) const;
   void make_rotary_table(double theta);
@@ -71,11 +77,13 @@ class DecoderAttention {
   ValueId per_head_norm(ValueId x, const std::vector<Affine>& norms);
   ValueId joined_vectors(const std::vector<Affine>& norms, bool bias);
   void turn(Heads& heads, const RotaryTable& table);
+  void use_cache(Heads& heads, const LayerFacts& facts);
+  ValueId through_cache(const char* what, ValueId x, std::int64_t keys);
   ValueId rotated(ValueId x, ValueId cos, ValueId sin);
   ValueId rotated_part(ValueId x, std::int64_t size, ValueId cos, ValueId sin);
   AttentionOptions attention_options(const LayerFacts& facts) const;
-  ValueId capped_attention(const Heads& heads, const AttentionOptions& o);
-  ValueId all_heads(ValueId x);
+  ValueId capped_attention(const Heads& heads, const AttentionOptions& o, std::int64_t keys);
+  ValueId all_heads(ValueId x, std::int64_t keys);
 
   Builder& g_;
   const NetworkSpec& spec_;
@@ -83,6 +91,7 @@ class DecoderAttention {
   const BuildOptions& options_;
   std::vector<RotaryTable> tables_;
   std::vector<Mask> masks_;
+  std::size_t cached_layers_ = 0;
 };
 
 }  // namespace plimsoll::network

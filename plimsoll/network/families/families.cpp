@@ -16,6 +16,18 @@ std::string_view name(Checkpoint checkpoint) {
   return "?";
 }
 
+std::string_view name(Mode mode) {
+  switch (mode) {
+    case Mode::kTrain:
+      return "train";
+    case Mode::kPrefill:
+      return "prefill";
+    case Mode::kDecode:
+      return "decode";
+  }
+  return "?";
+}
+
 namespace {
 
 Network build_trainable(const NetworkSpec& spec, const BuildOptions& options) {

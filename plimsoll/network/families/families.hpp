@@ -17,10 +17,18 @@ enum class Checkpoint : std::uint8_t {
 };
 std::string_view name(Checkpoint checkpoint);
 
+// What a forward pass is for.
+enum class Mode : std::uint8_t {
+  kTrain,    // logits and a loss, which backward follows
+  kPrefill,  // a whole prompt: keys and values go to the cache, logits of the last position
+  kDecode,   // one token per row, with the cache of the tokens so far
+};
+std::string_view name(Mode mode);
+
 // The sizes and choices of one forward pass.
 struct BuildOptions {
   std::int64_t batch = 1;              // B: rows of a micro-batch
-  std::int64_t sequence = 0;           // T: tokens per row (image networks: ignored)
+  std::int64_t sequence = 0;           // T: tokens per row (image networks: ignored); decode: 1
   DType dtype = DType::kFloat32;       // of parameters and activations
   DType loss_dtype = DType::kFloat32;  // logits are cast to it before the loss when they differ
   AttentionKernel kernel = AttentionKernel::kFlash;
@@ -36,10 +44,17 @@ struct BuildOptions {
   std::int32_t loss_chunks = 1;
   std::optional<Lora> lora;  // not for image networks
   std::vector<FreezeRule> freeze;
+  // Inference: plimsoll's own operations on decoders only, which have a cache.
+  Mode mode = Mode::kTrain;
+  std::int64_t context = 0;  // S: tokens in the cache at the pass's end; prefill: T
+  DType kv_dtype = DType::kFloat32;
   bool position_first = true;  // g++ evaluates the right operand of tok(ids) + pos(...) first
 
   bool operator==(const BuildOptions&) const = default;
 
+  bool infers() const { return mode != Mode::kTrain; }
+  // Position of the first token of a row.
+  std::int64_t start() const { return mode == Mode::kDecode ? context - sequence : 0; }
   // Of matrix products and attention.
   DType operand() const { return autocast ? DType::kBFloat16 : dtype; }
 };

@@ -8,6 +8,7 @@ TokenInputs token_inputs(Builder& g, const BuildOptions& options) {
   const Dims shape{options.batch, options.sequence};
   TokenInputs inputs;
   inputs.ids = g.input("ids", shape, DType::kInt64, InputKind::kTokens);
+  if (options.infers()) return inputs;
   inputs.targets = options.shared_targets
                        ? inputs.ids
                        : g.input("targets", shape, DType::kInt64, InputKind::kTargets);

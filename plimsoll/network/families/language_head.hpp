@@ -7,7 +7,7 @@
 
 namespace plimsoll::network {
 
-// Token ids [B, T], and targets [B, T] unless they are the ids.
+// Token ids [B, T], and targets [B, T] unless they are the ids; inference has no targets.
 struct TokenInputs {
   ValueId ids = kNoValue;
   ValueId targets = kNoValue;

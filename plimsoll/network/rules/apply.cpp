@@ -175,6 +175,8 @@ Tensor apply_one(Autograd& a, const Operation& op, std::vector<Tensor>& values) 
 
 void apply(Autograd& a, const Operation& op, std::vector<Tensor>& values) {
   if (op.kind == OpKind::kArgument) return a.record_argument(values[op.inputs[0]]);
+  if (op.kind == OpKind::kCacheRows)
+    return;  // a copy into memory that is there, whatever the dtypes
   if (op.kind == OpKind::kSplit) return apply_split(a, op, values);
   values[op.outputs[0]] = apply_one(a, op, values);
 }

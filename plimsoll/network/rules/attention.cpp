@@ -184,8 +184,9 @@ Tensor fused(Autograd& a, const Tensor& q, const Tensor& k, const Tensor& v, con
     node->square = square;
   }
   Tensor out = empty_like(a, q);
-  const std::int64_t rows =
-      efficient ? rounded_up(q.size(2), a.facts.efficient_row_multiple) : q.size(2);
+  // The memory-efficient kernel computes no logsumexp for a pass that nobody goes back through.
+  const std::int64_t padded = rounded_up(q.size(2), a.facts.efficient_row_multiple);
+  const std::int64_t rows = !efficient ? q.size(2) : node ? padded : 0;
   const Tensor lse = a.empty({q.size(0), q.size(1), rows}, accumulation_dtype(q.dtype()));
   const Seeds seeds = make_seeds(a, efficient ? a.facts.efficient_seed : a.facts.flash_seed);
   Few<Tensor, 2> scratch;

@@ -7,6 +7,7 @@
 //   more ranks           other machines; each rank keeps its batch, the global batch grows
 //   other arithmetic     precision, dtype of the states, another optimizer: training itself changes
 //   less work            a shorter sequence
+// Of inference: a narrower precision or cache, a shorter sequence or context, fewer rows.
 #pragma once
 
 #include <cstdint>

@@ -107,9 +107,31 @@ Move shorter_sequence(const network::NetworkSpec& spec, const Job& job) {
   constexpr std::int64_t kShortest = 128;  // shorter ones are another task
   Move move{"a shorter sequence", ChangeCost::kLessWork, {}};
   if (spec.family == network::Family::kCnn) return move;
+  const char* option = job.mode == Mode::kDecode ? "--context" : "--seq";
   for (std::int64_t tokens = job.sequence / 2; tokens >= kShortest; tokens /= 2) {
     move.levels.push_back(
-        {{{"--seq", text(tokens)}}, [tokens](Job& other) { other.sequence = tokens; }});
+        {{{option, text(tokens)}}, [tokens](Job& other) { other.sequence = tokens; }});
+  }
+  return move;
+}
+
+// Of inference, whose rows nothing accumulates.
+Move fewer_rows(const Job& job) {
+  Move move{"fewer rows", ChangeCost::kLessWork, {}};
+  if (!job.infers()) return move;
+  for (std::int64_t rows = job.batch / 2; rows >= 1; rows /= 2) {
+    move.levels.push_back({{{"--batch", text(rows)}}, [rows](Job& other) { other.batch = rows; }});
+  }
+  return move;
+}
+
+Move narrower_cache(const Job& job) {
+  Move move{"a narrower cache", ChangeCost::kOtherArithmetic, {}};
+  if (!job.infers()) return move;
+  for (const DType dtype : {DType::kBFloat16, DType::kFloat8}) {
+    if (network::size_of(dtype) >= network::size_of(job.cache_dtype())) continue;
+    move.levels.push_back({{{"--kv-dtype", std::string(network::name(dtype))}},
+                           [dtype](Job& other) { other.kv_dtype = dtype; }});
   }
   return move;
 }
@@ -117,10 +139,11 @@ Move shorter_sequence(const network::NetworkSpec& spec, const Job& job) {
 }  // namespace
 
 std::vector<Move> moves_of(const network::NetworkSpec& spec, const Job& job) {
-  std::vector<Move> moves = {checkpointing(spec, job),   higher_stage(job),
-                             smaller_micro_batches(job), more_ranks(job),
-                             narrower_precision(job),    narrower_states(job),
-                             smaller_optimizer(job),     shorter_sequence(spec, job)};
+  std::vector<Move> moves = {checkpointing(spec, job),    higher_stage(job),
+                             smaller_micro_batches(job),  more_ranks(job),
+                             narrower_precision(job),     narrower_states(job),
+                             smaller_optimizer(job),      narrower_cache(job),
+                             shorter_sequence(spec, job), fewer_rows(job)};
   std::erase_if(moves, [](const Move& move) { return move.levels.empty(); });
   return moves;
 }

@@ -45,6 +45,16 @@ class FittingSink final : public MemorySink {
   }
 };
 
+std::int64_t weights_and_cache(const network::Network& network) {
+  std::int64_t sum = 0;
+  const auto add = [&](const network::Dims& shape, DType dtype) {
+    sum = checked_add(sum, checked_mul(network::element_count(shape), network::size_of(dtype)));
+  };
+  for (const network::Parameter& p : network.parameters) add(p.shape, p.dtype);
+  for (const network::Buffer& b : network.buffers) add(b.shape, b.dtype);
+  return sum;
+}
+
 }  // namespace
 
 const network::Network& NeedSearch::network_of(const Job& job) {
@@ -112,10 +122,11 @@ Need NeedSearch::reserved_need(const network::Network& network, const Job& job, 
 
 Need NeedSearch::decide(const Job& job, Asked asked, std::int64_t available) {
   if (asked != Asked::kNeed) {
-    // Parameters, masters, gradients and moments: all alive when the optimizer steps.
+    // Parameters, masters, gradients and moments are all alive when the optimizer steps.
     Need least;
     least.bytes = least.requested =
-        shard::resident(layouts_of(job), job.stage, job.arithmetic()).total();
+        job.infers() ? weights_and_cache(network_of(job))
+                     : shard::resident(layouts_of(job), job.stage, job.arithmetic()).total();
     least.at_least = true;
     if (least.bytes > available) return least;
   }
