@@ -1,5 +1,5 @@
-// Reads ranges of tensors from .safetensors files: one, a folder of shards, or those that an index names. What headers must be
-// like: formats/safetensors.hpp. Not thread-safe.
+// Reads ranges of tensors from .safetensors files: one, a folder of shards, or those that an index
+// names. What headers must be like: formats/safetensors.hpp. Not thread-safe.
 #pragma once
 
 #include <cstddef>

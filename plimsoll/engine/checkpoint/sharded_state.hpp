@@ -42,9 +42,9 @@ Result<void> write_share(const checkpoint::SavePlan& plan, std::int32_t rank,
 // Whether the checkpoint is one of this model in these element types: the first difference.
 Result<void> check_tensors(const checkpoint::Manifest& manifest, const zero::Sharder& sharder);
 
-// Reads what this rank holds and the buffers, then brings the rest where it is read. Reads no other bytes. Collective;
-// between steps. Precondition: check_tensors(). An Error on one rank leaves its values undefined and
-// makes no collective call.
+// Reads what this rank holds and the buffers, then brings the rest where it is read. Reads no other
+// bytes. Collective; between steps. Precondition: check_tensors(). An Error on one rank leaves its values
+// undefined and makes no collective call.
 Result<void> read_state(checkpoint::Reader& reader, zero::Sharder& sharder);
 
 }  // namespace plimsoll::engine
