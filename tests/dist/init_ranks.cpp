@@ -3,6 +3,7 @@
 // Every rank takes the same tokens, 0 1 2 ... in rows of 7 (modulo V), and writes its logits in fp64 to
 // OUT.<rank>. No rank may read more of WEIGHTS than what it holds, and of transposed matrices the rest
 // of two rows of each of its pieces.
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
@@ -11,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/base/or_throw.hpp"
 #include "plimsoll/engine/checkpoint/pretrained_weights.hpp"
 #include "plimsoll/engine/run/runner.hpp"
 #include "plimsoll/engine/zero/launch.hpp"
@@ -35,12 +37,6 @@ struct Words {
   std::string weights;
   std::string out;
 };
-
-template <class T>
-T expect(Result<T> result) {
-  if (!result) throw std::runtime_error(format_error(result.error()));
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
 
 plan::Job job_of(const Words& words, int ranks) {
   plan::Job job;
@@ -68,9 +64,9 @@ std::int64_t most_bytes(const PretrainedWeights& weights, const Sharder& sharder
 
 void read(const network::NetworkSpec& spec, const std::string& path, Sharder& sharder) {
   PretrainedWeights weights =
-      expect(PretrainedWeights::open(path, spec, engine::shapes_of(sharder.parameters())));
+      or_throw(PretrainedWeights::open(path, spec, engine::shapes_of(sharder.parameters())));
   const std::int64_t before = weights.bytes_read();
-  expect(engine::read_weights(weights, sharder));
+  or_throw(engine::read_weights(weights, sharder));
   const std::int64_t most = most_bytes(weights, sharder);
   const std::int64_t bytes = weights.bytes_read() - before;
   if (bytes <= most) return;
@@ -79,7 +75,7 @@ void read(const network::NetworkSpec& spec, const std::string& path, Sharder& sh
 
 void work(comm::Communicator& world, const Words& words) {
   at::set_num_threads(1);
-  const network::NetworkSpec spec = expect(formats::load_model(words.model));
+  const network::NetworkSpec spec = or_throw(formats::load_model(words.model));
   const plan::Job job = job_of(words, world.size());
   const network::Network network = network::build_network(spec, job.build_options());
   engine::RunnerOptions options;
