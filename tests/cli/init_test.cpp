@@ -162,11 +162,15 @@ TEST_CASE("exported and read again: the same bits and the same losses at every s
     const auto given = tensors_of(runs.weights("first")).by_name();
     const json evaluated = runs.line("first", -1)["evaluation"];
     json loss;
-    for (const Words& job :
-         {Words{"--ranks", "2", "--zero", "0"}, Words{"--ranks", "2", "--zero", "1"},
-          Words{"--ranks", "2", "--zero", "2"}, Words{"--ranks", "2", "--zero", "3"},
-          Words{"--ranks", "1", "--zero", "0", "--accumulate", "2"},
-          Words{"--ranks", "1", "--zero", "3", "--accumulate", "2"}}) {
+    std::vector<Words> jobs = {{"--ranks", "2", "--zero", "3"},
+                               {"--ranks", "1", "--zero", "0", "--accumulate", "2"}};
+    if (model == kGpt2) {
+      jobs.push_back({"--ranks", "2", "--zero", "0"});
+      jobs.push_back({"--ranks", "2", "--zero", "1"});
+      jobs.push_back({"--ranks", "2", "--zero", "2"});
+      jobs.push_back({"--ranks", "1", "--zero", "3", "--accumulate", "2"});
+    }
+    for (const Words& job : jobs) {
       const std::string run = "ranks " + job[1] + " stage " + job[3];
       CAPTURE(run);
       const test::Call call = runs.train_nothing(run, runs.weights("first"), job);
@@ -208,7 +212,6 @@ TEST_CASE("bf16 files, whole and in shards: fp32 weights and masters are the wid
       runs.exported(run);
       CHECK(tensors_of(runs.weights(run)).by_name() == expected);
     };
-    check(whole, {});
     check(whole, {"--ranks", "3", "--zero", "3"});
     check(shards, {"--ranks", "2", "--zero", "2", "--precision", "mixed"});
     // A folder of a model may hold its weights in another form, too: the index says which files count.
@@ -224,8 +227,9 @@ TEST_CASE("ranks compute the same bits from the same weights, and read no more t
     const Runs runs(model);
     for (const std::string precision : {"fp32", "mixed"}) {
       std::string expected;
-      for (const Words& job : {Words{"1", "0"}, Words{"1", "3"}, Words{"2", "0"}, Words{"2", "1"},
-                               Words{"2", "3"}, Words{"3", "2"}, Words{"3", "3"}}) {
+      std::vector<Words> jobs = {{"1", "0"}, {"3", "3"}};
+      if (model == kGpt2) jobs.insert(jobs.end(), {{"1", "3"}, {"2", "1"}, {"3", "2"}});
+      for (const Words& job : jobs) {
         CAPTURE(job[0]);
         CAPTURE(job[1]);
         const std::string out = runs.path("logits");

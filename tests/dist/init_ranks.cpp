@@ -50,16 +50,18 @@ plan::Job job_of(const Words& words, int ranks) {
   return job;
 }
 
-std::int64_t most_bytes(const PretrainedWeights& weights, const Sharder& sharder) {
-  std::int64_t most = 0;
+// Bytes in the file of what this rank holds, with `rows` rows more of each piece, up to the parameter.
+std::int64_t held_bytes(const PretrainedWeights& weights, const Sharder& sharder,
+                        std::int64_t rows) {
+  std::int64_t bytes = 0;
   for (const OwnedPiece& piece : sharder.held()) {
     const shard::Parameter& parameter = sharder.parameters()[piece.parameter];
     const std::int64_t row = parameter.shape.size() == 2 ? parameter.shape[1] : 0;
     const std::int64_t elements =
-        std::min(element_count(parameter), piece.in_parameter.size() + 2 * row);
-    most += elements * network::size_of(weights.dtype(piece.parameter));
+        std::min(element_count(parameter), piece.in_parameter.size() + rows * row);
+    bytes += elements * network::size_of(weights.dtype(piece.parameter));
   }
-  return most;
+  return bytes;
 }
 
 void read(const network::NetworkSpec& spec, const std::string& path, Sharder& sharder) {
@@ -67,10 +69,11 @@ void read(const network::NetworkSpec& spec, const std::string& path, Sharder& sh
       or_throw(PretrainedWeights::open(path, spec, engine::shapes_of(sharder.parameters())));
   const std::int64_t before = weights.bytes_read();
   or_throw(engine::read_weights(weights, sharder));
-  const std::int64_t most = most_bytes(weights, sharder);
   const std::int64_t bytes = weights.bytes_read() - before;
-  if (bytes <= most) return;
-  throw std::runtime_error(fmt::format("bytes read={}, expected at most {}", bytes, most));
+  const std::int64_t least = held_bytes(weights, sharder, 0);
+  const std::int64_t most = held_bytes(weights, sharder, 2);
+  if (bytes >= least && bytes <= most) return;
+  throw std::runtime_error(fmt::format("bytes read={}, expected {} to {}", bytes, least, most));
 }
 
 void work(comm::Communicator& world, const Words& words) {
