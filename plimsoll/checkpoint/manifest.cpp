@@ -142,6 +142,8 @@ std::string_view name(StateKind kind) {
       return "first_moment";
     case StateKind::kSecondMoment:
       return "second_moment";
+    case StateKind::kBuffer:
+      return "buffer";
   }
   return "";
 }

@@ -37,8 +37,9 @@ enum class StateKind : std::uint8_t {
   kWeight,  // what the optimizer updates: masters where there are some, else the parameter itself
   kFirstMoment,
   kSecondMoment,
+  kBuffer,  // of a module: no parameter, the same on all ranks (running means)
 };
-std::string_view name(StateKind kind);  // "weight", "first_moment", "second_moment"
+std::string_view name(StateKind kind);  // "weight", "first_moment", "second_moment", "buffer"
 
 // Where bytes lie.
 struct Place {

@@ -73,8 +73,8 @@ Blob read_blob(const json& value, const std::string& path, JsonFlaw& flaw) {
 }
 
 std::optional<StateKind> parse_state_kind(std::string_view text) {
-  for (StateKind kind :
-       std::array{StateKind::kWeight, StateKind::kFirstMoment, StateKind::kSecondMoment}) {
+  for (StateKind kind : std::array{StateKind::kWeight, StateKind::kFirstMoment,
+                                   StateKind::kSecondMoment, StateKind::kBuffer}) {
     if (name(kind) == text) return kind;
   }
   return std::nullopt;

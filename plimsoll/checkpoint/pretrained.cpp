@@ -29,6 +29,12 @@ std::string without_base(const std::string& name, const std::string& base) {
   return name.starts_with(base) ? name.substr(base.size()) : name;
 }
 
+bool is_zero_weight(const WeightTable& table, const std::string& tensor) {
+  return std::any_of(table.zeros.begin(), table.zeros.end(), [&](const ZeroWeight& zero) {
+    return without_base(zero.theirs, table.base) == without_base(tensor, table.base);
+  });
+}
+
 }  // namespace
 
 Result<PretrainedWeights> PretrainedWeights::open(const std::string& path,
@@ -52,7 +58,11 @@ Result<PretrainedWeights> PretrainedWeights::open(const std::string& path,
 
 Result<void> PretrainedWeights::find(const NamedShape& parameter, const WeightTable& table) {
   const WeightName* name = table.find(parameter.name);
-  check(name != nullptr, "a parameter without a row in its family's table");
+  if (name == nullptr) {
+    check(is_adapter(parameter.name), "a parameter without a row in its family's table");
+    found_.emplace_back();
+    return {};
+  }
   const formats::TensorEntry* tensor = reader_.find(name->theirs);
   if (tensor == nullptr) tensor = reader_.find(without_base(name->theirs, table.base));
   if (tensor == nullptr) {
@@ -80,13 +90,33 @@ Result<void> PretrainedWeights::find(const NamedShape& parameter, const WeightTa
   return {};
 }
 
+// Biases of zero are the same function as no biases.
+Result<void> PretrainedWeights::check_zero(const network::NetworkSpec& spec,
+                                           const formats::TensorEntry& tensor) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes));
+  if (auto read = reader_.read(tensor, {0, tensor.bytes}, bytes); !read) return read;
+  const bool zero =
+      std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+  if (zero) return {};
+  return fail(
+      reader_.path(),
+      fmt::format("{} is not zero, expected zeros: {} has no such bias", tensor.name, spec.title),
+      "a gpt2 model has it");
+}
+
 // A tensor that nobody reads may be what makes the model another one.
 Result<void> PretrainedWeights::check_rest(const network::NetworkSpec& spec,
-                                           const WeightTable& table) const {
+                                           const WeightTable& table) {
   std::set<std::string_view> used;
-  for (const Found& found : found_) used.insert(found.tensor->name);
+  for (const Found& found : found_) {
+    if (found.tensor != nullptr) used.insert(found.tensor->name);
+  }
   for (const formats::TensorEntry& tensor : reader_.tensors()) {
     if (used.contains(tensor.name)) continue;
+    if (is_zero_weight(table, tensor.name)) {
+      if (auto zero = check_zero(spec, tensor); !zero) return zero;
+      continue;
+    }
     if (is_no_parameter(spec, without_base(tensor.name, table.base))) continue;
     return fail(reader_.path(), fmt::format("{} is no parameter of {}", tensor.name, spec.title),
                 "these are weights of another model");

@@ -26,12 +26,16 @@ struct NamedShape {
 
 class PretrainedWeights {
  public:
-  // `path`: a .safetensors file or a folder of them. `parameters`: the model's, in any order; positions
-  // in it are the `parameter` below. Errors: a model without a table, a parameter that the files lack or
-  // hold in another shape or in no floating type, a tensor in them that the model does not have.
+  // `path`: as SafetensorsReader::open(). `parameters`: the model's, in any order; positions in it are
+  // the `parameter` below. Reads headers, and of a minigpt the biases that have to be zero. Errors: a
+  // model without a table, a parameter that the files lack or hold in another shape or in no floating
+  // type, a tensor in them that the model does not have, a bias of a minigpt that is not zero.
   static Result<PretrainedWeights> open(const std::string& path, const network::NetworkSpec& spec,
                                         const std::vector<NamedShape>& parameters);
 
+  // Whether the files hold it: adapters are not in them.
+  bool has(std::size_t parameter) const { return found_[parameter].tensor != nullptr; }
+  // Of those that they hold:
   // How the file stores it: fp64, fp32, fp16 or bf16. Widening and rounding are the caller's.
   network::DType dtype(std::size_t parameter) const { return found_[parameter].dtype; }
   // Elements [begin, end) in plimsoll's order, in that dtype.
@@ -47,7 +51,8 @@ class PretrainedWeights {
   };
   explicit PretrainedWeights(SafetensorsReader reader) : reader_(std::move(reader)) {}
   Result<void> find(const NamedShape& parameter, const WeightTable& table);
-  Result<void> check_rest(const network::NetworkSpec& spec, const WeightTable& table) const;
+  Result<void> check_zero(const network::NetworkSpec& spec, const formats::TensorEntry& tensor);
+  Result<void> check_rest(const network::NetworkSpec& spec, const WeightTable& table);
   Result<void> read_transposed(const Found& found, const shard::Range& elements,
                                std::span<std::byte> out);
 

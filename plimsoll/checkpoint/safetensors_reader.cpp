@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "plimsoll/checkpoint/file.hpp"
+#include "plimsoll/formats/shard_index.hpp"
 
 namespace plimsoll::checkpoint {
 namespace {
@@ -26,9 +27,15 @@ constexpr std::array<std::pair<std::string_view, DType>, 7> kDtypes = {{
     {"BOOL", DType::kBool},
 }};
 
-std::vector<std::string> files_of(const std::string& path) {
+bool is_index(const std::string& path) { return path.ends_with(formats::kIndexEnding); }
+
+Result<std::vector<std::string>> files_of(const std::string& path) {
+  if (is_index(path)) return formats::indexed_shards(path);
   std::error_code problem;
-  if (!fs::is_directory(path, problem)) return {path};
+  if (!fs::is_directory(path, problem)) return std::vector<std::string>{path};
+  // Shards that do not fit each other or their index.
+  const auto all = formats::read_safetensors_folder(path);
+  if (!all) return tl::unexpected<Error>(all.error());
   std::vector<std::string> files;
   for (fs::directory_iterator it(path, problem); !problem && it != fs::directory_iterator();
        it.increment(problem)) {
@@ -59,15 +66,15 @@ SafetensorsReader::SafetensorsReader(SafetensorsReader&&) noexcept = default;
 SafetensorsReader::~SafetensorsReader() = default;
 
 Result<SafetensorsReader> SafetensorsReader::open(const std::string& path) {
-  std::error_code problem;
-  if (fs::is_directory(path, problem)) {
-    // Shards that do not fit each other or their index.
-    const auto all = formats::read_safetensors_folder(path);
-    if (!all) return tl::unexpected<Error>(all.error());
-  }
+  const auto files = files_of(path);
+  if (!files) return tl::unexpected<Error>(files.error());
   SafetensorsReader reader(path);
-  for (const std::string& file : files_of(path)) {
+  for (const std::string& file : *files) {
     if (auto added = reader.add_file(file); !added) return tl::unexpected<Error>(added.error());
+  }
+  if (!is_index(path)) return reader;
+  if (auto fits = formats::check_index(path, reader.tensors()); !fits) {
+    return tl::unexpected<Error>(fits.error());
   }
   return reader;
 }

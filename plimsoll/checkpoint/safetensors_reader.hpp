@@ -1,5 +1,5 @@
-// Reads ranges of tensors from .safetensors files, one or a folder of shards. What headers must be
-// like: formats/safetensors.hpp. Not thread-safe.
+// Reads ranges of tensors from .safetensors files: one, a folder of shards, or those that an index
+// names. What headers must be like: formats/safetensors.hpp. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ class InputFile;
 
 class SafetensorsReader {
  public:
-  // A file, or a folder whose index, if there is one, fits. Reads headers alone.
+  // A file, a folder whose index, if there is one, fits, or an index (.safetensors.index.json), whose
+  // shards are read and no other files beside them. Reads headers alone.
   static Result<SafetensorsReader> open(const std::string& path);
   SafetensorsReader(SafetensorsReader&&) noexcept;
   SafetensorsReader& operator=(SafetensorsReader&&) = delete;

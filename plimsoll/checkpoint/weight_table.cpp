@@ -119,6 +119,10 @@ Result<WeightTable> weight_table(const NetworkSpec& spec) {
                           type));
 }
 
+bool is_adapter(std::string_view ours) {
+  return ours.ends_with(".lora_A.weight") || ours.ends_with(".lora_B.weight");
+}
+
 bool is_no_parameter(const NetworkSpec& spec, std::string_view theirs) {
   if (theirs == "lm_head.weight") return spec.tied_head;
   return theirs.ends_with(".attn.bias") || theirs.ends_with(".attn.masked_bias") ||

@@ -40,6 +40,9 @@ struct WeightTable {
 // Errors: a family that has no table, naming those that have.
 Result<WeightTable> weight_table(const network::NetworkSpec& spec);
 
+// Low-rank matrices beside a model's own (--lora), which its files do not have.
+bool is_adapter(std::string_view ours);
+
 // Tensors that stand in files and are no parameters: causal masks, rotary frequencies, the head where
 // it is tied. `theirs` without the base.
 bool is_no_parameter(const network::NetworkSpec& spec, std::string_view theirs);

@@ -52,6 +52,7 @@ engine::TrainingOptions options_of(const Training& training) {
                            training.steps};
   options.clip = training.clip;
   options.seed = training.seed;
+  options.init = training.init;
   options.held_out = training.held_out;
   options.evaluate_every = training.evaluate_every;
   if (training.skip_not_finite) options.not_finite = engine::OnNotFinite::kSkip;
@@ -120,12 +121,23 @@ Result<void> prepare_folder(const Training& training) {
   return {};
 }
 
+// A run that was restarted after a fault has both: what it resumes counts, if there is anything.
+Result<void> check_init(const Training& training) {
+  if (training.init.empty()) return {};
+  if (training.resume) {
+    return fail("--init", "together with --resume, expected one of them",
+                "--resume goes on with the weights of the checkpoint");
+  }
+  return engine::check_init(training.spec, training.job, options_of(training));
+}
+
 // What is checked and told once: before ranks exist, or by rank 0 of those that mpirun has started.
 Result<void> begin(const Training& training, const engine::TokenFile& file, const plan::Plan& plan,
                    std::int64_t ranks_here) {
   const auto ok = engine::check_training(training.spec, training.job, options_of(training), file);
   if (!ok) return ok;
   if (auto known = file.check_vocabulary(training.spec.vocabulary); !known) return known;
+  if (auto init = check_init(training); !init) return init;
   fmt::print(stderr, "{}\n",
              report::plan_text(plan, report::ShownStep::kSteady, style_of(STDERR_FILENO)));
   if (const auto why = misfit(training, plan, ranks_here); why && !training.force) {

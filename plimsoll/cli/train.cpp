@@ -33,6 +33,7 @@ class Reader {
     needed("--steps", "the number of steps");
     if (!needed("--lr", "the learning rate, such as 3e-4").empty()) t_.learning_rate = rate("--lr");
     t_.out = needed("--out", "a folder for the metrics");
+    if (given_.has("--init")) t_.init = needed("--init", "weights");
     read_schedule();
     if (given_.has("--clip")) t_.clip = rate("--clip");
     t_.seed = static_cast<std::uint64_t>(whole("--seed", 0, 0, INT64_MAX));
@@ -62,7 +63,8 @@ class Reader {
   void assume(const std::string& what) { assumptions_.push_back(what + ": not given"); }
 
   std::string needed(const std::string& option, const std::string& what) {
-    if (const std::string* text = given_.find(option)) return *text;
+    const std::string* text = given_.find(option);
+    if (text != nullptr && !text->empty()) return *text;
     refuse(option, "is missing, expected " + what);
     return "";
   }
@@ -176,8 +178,10 @@ Result<Output> run(const Given& words, const TextStyle& style) {
   if (job->backend == plan::Backend::kCuda) {
     return fail("--backend", "training on a CUDA device is not in this version, expected cpu");
   }
+  auto described = formats::describe_model(given.positional);
+  if (!described) return tl::unexpected(described.error());
   training.spec = *std::move(spec);
-  training.model = training.spec.title;
+  training.model = *std::move(described);
   training.job = *std::move(job);
   const auto& assumed = reader.assumptions();
   training.job.assumptions.insert(training.job.assumptions.end(), assumed.begin(), assumed.end());
@@ -195,6 +199,8 @@ Command train_command() {
       {"--steps", "N", "optimizer steps", train},
       {"--lr", "X", "highest learning rate", train},
       {"--out", "DIR", "folder for metrics.jsonl and checkpoints", train},
+      {"--init", "PATH", "weights to begin with: .safetensors, a folder or an index (random)",
+       train},
       {"--schedule", "NAME", "cosine, linear, constant: after warm-up (cosine)", train},
       {"--warm-up", "N", "steps in which the rate rises (0)", train},
       {"--clip", "X", "largest norm of the gradient (none)", train},

@@ -19,11 +19,12 @@ enum class Schedule : std::uint8_t { kConstant, kLinear, kCosine };
 
 struct Training {
   network::NetworkSpec spec;
-  std::string model;  // as checkpoints keep it
+  std::string model;  // formats::describe_model()
   plan::Job job;
   std::string data;     // path
   int token_bytes = 1;  // 1: text
   std::string out;      // folder
+  std::string init;     // path of weights; empty: random ones
   std::int64_t steps = 1;
   double learning_rate = 0;
   Schedule schedule = Schedule::kCosine;

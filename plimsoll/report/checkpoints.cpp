@@ -39,10 +39,12 @@ CheckpointState single(const std::string& folder, Depth depth) {
   return state;
 }
 
-// Elements of the tensors, moments not counted.
+// Elements of the weights.
 std::int64_t parameters(const Manifest& manifest) {
   std::int64_t count = 0;
-  for (const checkpoint::Tensor& tensor : manifest.tensors) count += element_count(tensor);
+  for (const checkpoint::Tensor& tensor : manifest.tensors) {
+    if (tensor.find(checkpoint::StateKind::kBuffer) == nullptr) count += element_count(tensor);
+  }
   return count;
 }
 

@@ -66,10 +66,11 @@ TEST_CASE("the options of every command are frozen") {
         job_options_and({"--fit-batch", "--families", "--sweep", "--bisect", "--steps", "--json"}));
   CHECK(options_in(call({"report", "--help"}).out) ==
         job_options_and({"--out", "--trace", "--measured", "--first-step", "--json"}));
-  CHECK(options_in(call({"train", "--help"}).out) ==
-        job_options_and({"--data", "--token-bytes", "--steps", "--lr", "--out", "--schedule",
-                         "--warm-up", "--clip", "--seed", "--held-out", "--eval-every", "--nan",
-                         "--every", "--keep", "--resume", "--restart", "--force"}));
+  CHECK(
+      options_in(call({"train", "--help"}).out) ==
+      job_options_and({"--data", "--token-bytes", "--steps", "--lr", "--out", "--init",
+                       "--schedule", "--warm-up", "--clip", "--seed", "--held-out", "--eval-every",
+                       "--nan", "--every", "--keep", "--resume", "--restart", "--force"}));
   CHECK(options_in(call({"params", "--help"}).out) ==
         std::set<std::string>{"--against", "--lora", "--freeze", "--json"});
   CHECK(options_in(call({"models", "--help"}).out) == std::set<std::string>{"--json"});

@@ -2,10 +2,11 @@
 //   checkpoint_ranks RANKS save STAGE KIND DIR         train, save after step 3
 //   checkpoint_ranks RANKS load STAGE KIND DIR BACK    load from DIR; compare; save to BACK; train
 // KIND: fp32, or mixed (bf16 over fp32 masters). The model has sizes that nothing divides, tensors of
-// fewer elements than ranks, a tied head, a frozen block and dropout. After loading, all weights and
-// moments have to be the bits that the saving ranks had (DIR/reference), no rank may have read more than
-// it holds, and the next steps have to be those of one process that loads the same checkpoint and takes
-// the ranks' rows as micro-batches.
+// fewer elements than ranks, a tied head, a frozen block, dropout, and buffers that every rank has
+// changed for itself before saving. After loading, all weights and moments have to be the bits that the
+// saving ranks had (DIR/reference), buffers rank 0's on every rank, no rank may have read more than it
+// holds, and the next steps have to be those of one process that loads the same checkpoint and takes the
+// ranks' rows as micro-batches.
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -33,6 +34,8 @@ using tests::TinyShape;
 constexpr int kSavedStep = 3;
 constexpr int kMoreSteps = 4;
 constexpr std::int64_t kRows = 2;
+constexpr double kOffset = 0.25;           // on rank 0
+constexpr std::int64_t kSeen = 1LL << 40;  // on rank 0
 
 struct Case {
   Stage stage = Stage::kParameters;
@@ -48,6 +51,7 @@ struct Run {
       settings.compute = at::kBFloat16;
       settings.master = at::kFloat;
     }
+    seen = model->register_buffer("seen", at::zeros({}, at::kLong));
     module.emplace(fully_shard(model, world, settings));
     for (std::size_t i = 0; i < model->blocks.size(); ++i) {
       model->calls[i] = module->wrap(model->blocks[i]);
@@ -63,6 +67,16 @@ struct Run {
     TinyModel model(shape);
     for (const at::Tensor& p : model->blocks[1]->parameters()) p.set_requires_grad(false);
     return model;
+  }
+
+  // Every rank's are others, as running means of its own rows are.
+  void change_buffers() {
+    model->offset.fill_(kOffset + world.rank());
+    seen.fill_(kSeen + world.rank());
+  }
+  bool has_buffers_of_rank_0() {
+    return at::equal(model->offset, at::full_like(model->offset, kOffset)) &&
+           seen.item<std::int64_t>() == kSeen;
   }
 
   // `rows_of` ranks' rows per micro-batch of this process; returns the sum of its losses.
@@ -90,6 +104,7 @@ struct Run {
 
   Communicator& world;
   TinyModel model;
+  at::Tensor seen;
   std::optional<ShardedModule> module;
   std::optional<ShardOptimizer> optimizer;
 };
@@ -103,12 +118,13 @@ std::string joined(Sharder& sharder) {
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const std::int64_t elements = checkpoint::element_count(tensors[t]);
     for (const checkpoint::TensorState& state : tensors[t].states) {
-      const bool narrow = network::size_of(state.dtype) == 2;
+      const std::int64_t size = network::size_of(state.dtype);
+      const at::ScalarType integers = size == 2 ? at::kShort : size == 8 ? at::kLong : at::kInt;
       at::Tensor whole = at::zeros({elements}, at::kLong);
       for (const engine::SavedPiece& piece : share) {
         if (piece.tensor != t || piece.kind != state.kind) continue;
         whole.narrow(0, piece.elements.begin, piece.elements.size())
-            .copy_(piece.data.view(narrow ? at::kShort : at::kInt));
+            .copy_(piece.data.view(integers));
       }
       auto* numbers = whole.data_ptr<std::int64_t>();
       const comm::View view{numbers, elements, comm::DType::kInt64};
@@ -146,6 +162,9 @@ void load(Run& run, const std::string& folder) {
     for (const at::Tensor& t : {piece.weights, piece.first, piece.second}) {
       if (t.defined()) held += static_cast<std::int64_t>(t.nbytes());
     }
+  }
+  for (const auto& buffer : run.sharder().buffers()) {
+    held += static_cast<std::int64_t>(buffer.tensor.nbytes());
   }
   if (reader.bytes_read() > held) {
     throw std::runtime_error(
@@ -197,11 +216,13 @@ int work(Communicator& world, const std::vector<std::string>& words) {
   if (words[0] == "save") {
     Run run(c, world, 11);
     for (int s = 0; s < kSavedStep; ++s) run.step(s, 1);
+    run.change_buffers();
     save(run, folder, kSavedStep);
     return 0;
   }
   Run run(c, world, 99);
   load(run, folder);
+  expect_equal(run.has_buffers_of_rank_0(), "a buffer after loading");
   const std::string states = joined(run.sharder());
   std::ifstream file(folder + "/reference", std::ios::binary);
   const std::string reference((std::istreambuf_iterator<char>(file)), {});

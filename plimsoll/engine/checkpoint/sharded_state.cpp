@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "plimsoll/engine/zero/blocks.hpp"
+
 namespace plimsoll::engine {
 
 using checkpoint::StateKind;
@@ -76,6 +78,23 @@ std::string text_of(const checkpoint::Tensor& tensor) {
   return text;
 }
 
+// The tensor of the first buffer is `first`.
+void add_buffers(const zero::Sharder& sharder, std::size_t first, std::vector<SavedPiece>& pieces) {
+  for (std::size_t b = 0; b < sharder.buffers().size(); ++b) {
+    const at::Tensor data = sharder.buffers()[b].tensor.detach().contiguous().view({-1});
+    if (data.numel() == 0) continue;
+    pieces.push_back({first + b, StateKind::kBuffer, {0, data.numel()}, data});
+  }
+}
+
+Result<void> read_buffer(checkpoint::Reader& reader, const zero::NamedBuffer& buffer) {
+  if (buffer.tensor.numel() == 0) return {};
+  const at::Tensor values = at::empty(buffer.tensor.sizes(), buffer.tensor.options());
+  auto read = reader.read(buffer.name, StateKind::kBuffer, {0, values.numel()}, bytes_of(values));
+  if (read) zero::copy_elements(buffer.tensor, values);
+  return read;
+}
+
 }  // namespace
 
 std::vector<checkpoint::Tensor> tensors_of(const zero::Sharder& sharder) {
@@ -83,6 +102,11 @@ std::vector<checkpoint::Tensor> tensors_of(const zero::Sharder& sharder) {
   for (std::size_t p : listed(sharder)) {
     const shard::Parameter& parameter = sharder.parameters()[p];
     tensors.push_back({parameter.name, parameter.shape, states_of(parameter, sharder.settings())});
+  }
+  for (const zero::NamedBuffer& buffer : sharder.buffers()) {
+    const network::DType dtype = dtype_of(buffer.tensor.scalar_type());
+    tensors.push_back(
+        {buffer.name, buffer.tensor.sizes().vec(), {{StateKind::kBuffer, dtype, {}}}});
   }
   return tensors;
 }
@@ -97,6 +121,7 @@ std::vector<SavedPiece> share_of(const zero::Sharder& sharder) {
       pieces.push_back({tensor, kind, piece.in_parameter, data});
     });
   }
+  if (sharder.world().rank() == 0) add_buffers(sharder, order.size(), pieces);
   return pieces;
 }
 
@@ -157,6 +182,9 @@ Result<void> read_state(checkpoint::Reader& reader, zero::Sharder& sharder) {
       if (result) result = reader.read(name, kind, piece.in_parameter, bytes_of(data));
     });
     if (!result) return result;
+  }
+  for (const zero::NamedBuffer& buffer : sharder.buffers()) {
+    if (auto read = read_buffer(reader, buffer); !read) return read;
   }
   sharder.adopt_held();
   return {};

@@ -2,7 +2,8 @@
 // them back at any number of ranks and any stage.
 //
 // Weights are what the optimizer updates: masters where there are some. 16-bit copies of masters are
-// made anew by rounding, as the optimizer makes them.
+// made anew by rounding, as the optimizer makes them. Buffers of modules are those of rank 0, which
+// writes them; every rank reads them.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ struct SavedPiece {
   at::Tensor data;        // contiguous, of as many elements; the run's own memory
 };
 
-// All tensors of the model, tied ones under their first name. The same on all ranks.
+// All tensors of the model, tied ones under their first name, then its buffers. The same on all ranks.
 std::vector<checkpoint::Tensor> tensors_of(const zero::Sharder& sharder);
 
 // What this rank is to write: over all ranks each element once.
@@ -41,9 +42,9 @@ Result<void> write_share(const checkpoint::SavePlan& plan, std::int32_t rank,
 // Whether the checkpoint is one of this model in these element types: the first difference.
 Result<void> check_tensors(const checkpoint::Manifest& manifest, const zero::Sharder& sharder);
 
-// Reads what this rank holds, then brings the rest where it is read. Reads no other bytes. Collective;
-// between steps. Precondition: check_tensors(). An Error on one rank leaves its values undefined and
-// makes no collective call.
+// Reads what this rank holds and the buffers, then brings the rest where it is read. Reads no other
+// bytes. Collective; between steps. Precondition: check_tensors(). An Error on one rank leaves its values
+// undefined and makes no collective call.
 Result<void> read_state(checkpoint::Reader& reader, zero::Sharder& sharder);
 
 }  // namespace plimsoll::engine

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include <ATen/OpMathType.h>
 #include <torch/library.h>
 
 #include "plimsoll/engine/torch.hpp"
@@ -31,6 +32,11 @@ void register_composites(torch::Library& mode);
 
 // Whether libtorch has no kernel of its own for meta; `name` as in "where.self".
 bool is_missing_on_meta(const std::string& name);
+
+// What a kernel makes of its own beside x: in the type that it computes in.
+inline at::TensorOptions wide(const at::Tensor& x) {
+  return x.options().dtype(at::toOpMathType(x.scalar_type()));
+}
 
 template <class Kernel>
 void add_if_missing(torch::Library& meta, const char* name, Kernel kernel) {

@@ -1,8 +1,6 @@
 // Scaled dot product attention: libtorch's flash kernel for the CPU, CUDA's flash and
 // memory-efficient kernels.
 // Letters: B batch, H heads, S query rows, D head size.
-#include <ATen/OpMathType.h>
-
 #include "plimsoll/engine/dry/kernel_temporaries.hpp"
 #include "plimsoll/engine/dry/meta_kernels.hpp"
 
@@ -25,10 +23,6 @@ Three empty_gradients(const Tensor& q, const Tensor& k, const Tensor& v) {
   std::get<1>(out) = empty_by_rows(k);
   std::get<2>(out) = empty_by_rows(v);
   return out;
-}
-
-at::TensorOptions wide(const Tensor& x) {
-  return x.options().dtype(at::toOpMathType(x.scalar_type()));
 }
 
 // --- the CPU's flash kernel ----------------------------------------------------------------------

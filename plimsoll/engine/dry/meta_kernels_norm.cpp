@@ -27,10 +27,6 @@ at::ScalarType statistics_type(const Tensor& x, const OptionalTensor& weight) {
   return mixed || !on_cpu() ? at::toOpMathType(x.scalar_type()) : x.scalar_type();
 }
 
-at::TensorOptions wide(const Tensor& x) {
-  return x.options().dtype(at::toOpMathType(x.scalar_type()));
-}
-
 // The shape of x with 1 in place of the normalised dimensions.
 std::vector<std::int64_t> statistics_shape(const Tensor& x, std::size_t normalized) {
   std::vector<std::int64_t> shape = x.sizes().vec();

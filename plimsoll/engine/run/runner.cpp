@@ -78,6 +78,14 @@ class Runner::Backend {
     return run_forward(fill_inputs);
   }
 
+  at::Tensor logits(const std::function<void()>& fill_inputs) {
+    check(job_.hold_logits && job_.loss_chunks == 1, "logits that the run does not hold");
+    pass_ = Pass::kEvaluating;
+    at::Tensor result;
+    run_forward(fill_inputs, &result);
+    return result;
+  }
+
   std::optional<std::size_t> first_not_finite(const std::function<void()>& fill_inputs) {
     pass_ = Pass::kChecking;
     not_finite_.reset();
@@ -85,7 +93,7 @@ class Runner::Backend {
     return not_finite_;
   }
 
-  double run_forward(const std::function<void()>& fill_inputs) {
+  double run_forward(const std::function<void()>& fill_inputs, at::Tensor* logits = nullptr) {
     const at::NoGradGuard no_grad;
     phase_ = {Phase::kForward, steps_, 0};
     fill_inputs();
@@ -95,6 +103,7 @@ class Runner::Backend {
     }
     const double loss = forward_loss().item<double>();
     if (shards_) shards_->end_forward();
+    if (logits != nullptr) *logits = values_[network_.logits];
     values_[network_.logits].reset();
     values_[network_.loss].reset();
     tag_.reset();
@@ -306,6 +315,8 @@ double Runner::step(const std::function<void(int)>& fill) {
 at::Tensor Runner::forward_loss() { return backend_->forward_loss(); }
 
 double Runner::evaluate(const std::function<void()>& fill) { return backend_->evaluate(fill); }
+
+at::Tensor Runner::logits(const std::function<void()>& fill) { return backend_->logits(fill); }
 
 void Runner::set_clip(double most) { backend_->clip = most; }
 double Runner::clipped_norm() const { return backend_->report().gradient_norm; }

@@ -58,6 +58,9 @@ class Runner {
   // `fill` writes the inputs. Between steps; with a sharded job all ranks call it equally often.
   double evaluate(const std::function<void()>& fill);
 
+  // The logits of such a pass. Precondition: job.hold_logits, and not in chunks.
+  at::Tensor logits(const std::function<void()>& fill);
+
   // For runs with shards(): gradients are clipped to this norm, 0: not, and the norm of the mean
   // gradient before clipping is known after each step.
   void set_clip(double most);

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <sstream>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -12,6 +13,8 @@
 #include "plimsoll/checkpoint/verify.hpp"
 #include "plimsoll/engine/checkpoint/sharded_state.hpp"
 #include "plimsoll/engine/run/random_state.hpp"
+#include "plimsoll/formats/export_config.hpp"
+#include "plimsoll/formats/model_source.hpp"
 
 namespace plimsoll::engine {
 
@@ -48,6 +51,13 @@ std::int64_t number_of(const Fields& fields, const char* key) {
   throw TrainingFailed(cause, ExitCode::kBadInput);
 }
 
+// A line of JSON without what belongs to its place.
+std::string without_comma(std::string line) {
+  line.erase(0, line.find_first_not_of(' '));
+  if (line.ends_with(',')) line.pop_back();
+  return line;
+}
+
 std::string value_of(const Fields& fields, const std::string& key) {
   const auto found = fields.find(key);
   return found == fields.end() ? "nothing" : found->second;
@@ -59,6 +69,27 @@ void expect_same_rows(const RunState& saved, const RunState& now) {
     refuse(fmt::format(
         "[--resume] {}={}, expected {} as in the checkpoint: rows would come in another order", key,
         value, value_of(saved.data, key)));
+  }
+}
+
+// The model as transformers would compute it, however it was spelled; "" where there is no such text.
+std::string function_of(const std::string& described) {
+  const auto spec = formats::load_described_model(described, "checkpoint");
+  if (!spec) return "";
+  return formats::export_config(*spec, "", network::DType::kFloat32).value_or("");
+}
+
+// Tensors of the same shapes may belong to another function: another theta, another activation.
+void expect_same_model(const RunState& saved, const RunState& now) {
+  if (saved.model == now.model) return;
+  std::istringstream was(function_of(saved.model));
+  std::istringstream is(function_of(now.model));
+  std::string old_line;
+  std::string new_line;
+  while (std::getline(was, old_line) && std::getline(is, new_line)) {
+    if (old_line == new_line) continue;
+    refuse(fmt::format("[--resume] MODEL has {}, expected {} as in the checkpoint",
+                       without_comma(new_line), without_comma(old_line)));
   }
 }
 
@@ -170,6 +201,7 @@ Resumed resume(const RunState& now, const TrainingOptions& options, zero::Networ
   const checkpoint::Manifest& manifest = reader.manifest();
   expect_same_optimizer(manifest.run, now);
   if (auto same = check_tensors(manifest, sharder); !same) refuse(format_error(same.error()));
+  expect_same_model(manifest.run, now);
   expect_same_rows(manifest.run, now);
   or_throw(read_state(reader, sharder));
   shards.optimizer().set_steps(manifest.run.optimizer_steps);

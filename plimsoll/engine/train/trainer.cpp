@@ -10,13 +10,16 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/base/number_text.hpp"
 #include "plimsoll/base/or_throw.hpp"
+#include "plimsoll/engine/checkpoint/pretrained_weights.hpp"
 #include "plimsoll/engine/run/random_state.hpp"
 #include "plimsoll/engine/run/runner.hpp"
 #include "plimsoll/engine/train/resume.hpp"
 #include "plimsoll/engine/train/stop_request.hpp"
 #include "plimsoll/engine/zero/network_shards.hpp"
 #include "plimsoll/network/families/families.hpp"
+#include "plimsoll/plan/network_units.hpp"
 
 namespace plimsoll::engine {
 namespace {
@@ -67,7 +70,8 @@ class Loop {
  public:
   Loop(const network::NetworkSpec& spec, const plan::Job& job, const TrainingOptions& options,
        const TokenFile& file, comm::Communicator& world)
-      : job_(job),
+      : spec_(spec),
+        job_(job),
         options_(options),
         file_(file),
         world_(world),
@@ -95,6 +99,7 @@ class Loop {
     }
     cursor_ = resumed.cursor;
     for (const std::string& line : resumed.told) observer.told(line);
+    if (resumed.step == 0 && !options_.init.empty()) initialise(observer);
     observer.resumed(resumed.step);
     return resumed.step;
   }
@@ -167,6 +172,15 @@ class Loop {
 
   bool saves() const { return !options_.save.folder.empty(); }
 
+  void initialise(TrainingObserver& observer) {
+    zero::Sharder& sharder = runner_.shards()->sharder();
+    auto weights = or_throw(
+        checkpoint::PretrainedWeights::open(options_.init, spec_, shapes_of(sharder.parameters())));
+    or_throw(read_weights(weights, sharder));
+    observer.told(fmt::format("weights of {}: {} bytes read by rank {}", options_.init,
+                              grouped(weights.bytes_read()), world_.rank()));
+  }
+
   checkpoint::RunState state() {
     return run_state(job_, options_, file_, cursor_, runner_.shards()->optimizer().steps());
   }
@@ -229,6 +243,7 @@ class Loop {
     throw TrainingFailed(cause, ExitCode::kCheckFailed);
   }
 
+  const network::NetworkSpec& spec_;
   const plan::Job& job_;
   const TrainingOptions& options_;
   const TokenFile& file_;
@@ -295,6 +310,15 @@ Result<void> check_training(const network::NetworkSpec& spec, const plan::Job& j
                             split.held_out.rows(job.sequence), job.ranks * job.batch),
                 "a larger share, or a smaller --seq");
   }
+  return {};
+}
+
+Result<void> check_init(const network::NetworkSpec& spec, const plan::Job& job,
+                        const TrainingOptions& options) {
+  const network::Network network = network::build_network(spec, job.build_options());
+  const auto shapes = shapes_of(plan::units_of(network, job.ranks).parameters);
+  const auto weights = checkpoint::PretrainedWeights::open(options.init, spec, shapes);
+  if (!weights) return tl::unexpected(weights.error());
   return {};
 }
 

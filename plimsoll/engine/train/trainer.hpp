@@ -24,6 +24,7 @@ struct TrainingOptions {
   LearningRate learning_rate;       // its `steps` are those of the run
   double clip = 0;                  // largest norm of the mean gradient; 0: no clipping
   std::uint64_t seed = 0;           // of parameters, rows and dropout
+  std::string init;                 // weights of transformers to begin with; empty: random ones
   double held_out = 0;              // share of the tokens; 0: no evaluation
   std::int64_t evaluate_every = 0;  // steps; 0: after the last one alone
   OnNotFinite not_finite = OnNotFinite::kStop;
@@ -68,16 +69,20 @@ struct TrainingEnd {
 // not fill one more are left out.
 std::int64_t evaluated_rows(const Split& split, const plan::Job& job);
 
+// Whether options.init holds weights of this model (checkpoint/pretrained.hpp). Reads headers.
+Result<void> check_init(const network::NetworkSpec& spec, const plan::Job& job,
+                        const TrainingOptions& options);
+
 // Whether this job can be trained on this file: models of images and of masked tokens, semantics whose
 // targets are not inputs, files too short for a row (or an evaluation). Does not read the file.
 Result<void> check_training(const network::NetworkSpec& spec, const plan::Job& job,
                             const TrainingOptions& options, const TokenFile& file);
 
-// Runs all steps, or those that a resumed run still lacks. Collective. Evaluates, when there is a held-out
+// Runs all steps, or those that a resumed run still lacks; a run that begins anew reads options.init first. Collective. Evaluates, when there is a held-out
 // part, every so many steps and after the last one; dropout is off then and nothing is kept for backward.
 // SIGTERM or SIGINT on any rank end it after the step, with a checkpoint; there is one after the last step
 // as well. Saves in the background with job.snapshot. Throws TrainingFailed, comm::CommError and what
-// reading and writing throws. Precondition: check_training(), tokens within the vocabulary,
+// reading and writing throws. Precondition: check_training(), check_init(), tokens within the vocabulary,
 // optimizer_impl plimsoll, backend cpu, world.size() = job.ranks.
 TrainingEnd train(const network::NetworkSpec& spec, const plan::Job& job,
                   const TrainingOptions& options, const TokenFile& file, comm::Communicator& world,

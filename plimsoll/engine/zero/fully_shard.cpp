@@ -207,6 +207,9 @@ ShardedModel model_of(const torch::nn::Module& module, const std::vector<std::st
     model.parameters.push_back(described(item.key(), item.value(), settings));
     model.tensors.push_back(item.value());
   }
+  for (const auto& item : module.named_buffers()) {
+    if (item.value().defined()) model.buffers.push_back({item.key(), item.value()});
+  }
   auto units = shard::group_by_blocks(model.parameters, blocks);
   if (!units) throw std::invalid_argument(format_error(units.error()));
   refuse_shared_memory(model);
@@ -220,20 +223,19 @@ std::string without_values(const char* what, const std::string& name) {
 }
 
 // Buffers of rank 0; those on the meta device get memory first.
-void share_buffers(torch::nn::Module& module, comm::Communicator& world,
+void share_buffers(const Sharder& sharder, comm::Communicator& world,
                    const ShardedModule::Fill& fill) {
-  for (const auto& item : module.named_buffers()) {
-    const at::Tensor& buffer = item.value();
-    if (!buffer.defined() || buffer.numel() == 0) continue;
+  for (const auto& [name, buffer] : sharder.buffers()) {
+    if (buffer.numel() == 0) continue;
     if (buffer.is_meta()) {
-      if (!fill) throw std::invalid_argument(without_values("buffer", item.key()));
+      if (!fill) throw std::invalid_argument(without_values("buffer", name));
       const at::Tensor real = at::empty(buffer.sizes(), buffer.options().device(at::kCPU));
       place_parameter(buffer, real.storage(), 0, real.scalar_type());
-      fill(item.key(), buffer);
+      fill(name, buffer);
     }
     const at::NoGradGuard no_grad;
     const at::Tensor flat = buffer.contiguous();
-    world.broadcast(view_of(flat), 0, {item.key()}).wait();
+    world.broadcast(view_of(flat), 0, {name}).wait();
     if (!flat.is_same(buffer)) buffer.copy_(flat);
   }
 }
@@ -262,7 +264,7 @@ void ShardedModule::initialise(const Fill& fill) {
   };
   s.sharder.emplace(std::move(model), s.settings, s.world, values);
   s.sharder->when_pass_begins([shared = shared_.get()] { shared->begin_backward(); });
-  share_buffers(*s.module, s.world, fill);
+  share_buffers(*s.sharder, s.world, fill);
   s.refusals.resize(tensors.size());
   for (std::size_t p = 0; p < tensors.size(); ++p) {
     if (!parameters[p].trainable) continue;

@@ -22,12 +22,19 @@
 
 namespace plimsoll::engine::zero {
 
+// What is no parameter and stays whole on every rank.
+struct NamedBuffer {
+  std::string name;
+  at::Tensor tensor;  // the registered one
+};
+
 // A model as the sharder sees it; the same on all ranks.
 struct ShardedModel {
   std::vector<shard::Parameter> parameters;  // code = at::ScalarType of what forward reads
   std::vector<at::Tensor> tensors;           // by parameter; registered, of any type and device
   shard::Units units;
   std::optional<std::vector<shard::UnitIndex>> order;  // of the blocks in forward, when known
+  std::vector<NamedBuffer> buffers;  // that checkpoints keep; the sharder does nothing with them
 };
 
 class Sharder {
@@ -73,6 +80,7 @@ class Sharder {
   const shard::Units& units() const { return model_.units; }
   const std::vector<shard::Parameter>& parameters() const { return model_.parameters; }
   const at::Tensor& tensor(std::size_t parameter) const { return model_.tensors[parameter]; }
+  const std::vector<NamedBuffer>& buffers() const { return model_.buffers; }
   const UnitShard& unit(shard::UnitIndex u) const { return *units_[static_cast<std::size_t>(u)]; }
   shard::UnitIndex unit_count() const { return static_cast<shard::UnitIndex>(units_.size()); }
   shard::UnitIndex root() const { return static_cast<shard::UnitIndex>(model_.units.root()); }
