@@ -65,13 +65,12 @@ std::vector<BadConfig> broken_texts() {
 
 std::vector<BadConfig> bad_model_types() {
   return {
-      {"{}", ":/model_type",
-       "missing, expected a model type such as gpt2, llama_config or mistral"},
+      {"{}", ":/model_type", "missing, expected a model type such as gpt2, llama or mistral"},
       {R"({"model_type": null})", ":/model_type", "missing"},
       {R"({"model_type": 7})", ":/model_type", "7, expected a string"},
       {R"({"model_type": "gpt2", "llm": {"n_embd": 64}})", ":/llm", "holds the keys of a gpt2"},
       {R"({"model_type": "lama"})", ":/model_type", "nearest name: llama"},
-      {R"({"model_type": "llama"})", "", "has no key of a llama_config model but model_type"},
+      {R"({"model_type": "llama"})", "", "has no key of a llama model but model_type"},
       {R"({"model_type": "llama", "eos_token_id": 2, "hello": [1]})", "",
        "expected its sizes. Hint: with architectures"},
       {R"({"model_type": "lama"})", ":/model_type",
