@@ -6,6 +6,7 @@
 
 #include "tests/differential/differ.hpp"
 #include "tests/differential/random_network.hpp"
+#include "tests/engine/known_library.hpp"
 
 namespace plimsoll {
 namespace {
@@ -27,7 +28,8 @@ std::string run(std::uint64_t seed, network::DType dtype, at::Device device) {
 
 }  // namespace
 
-TEST_CASE("2,000 random networks agree with libtorch, measured and dry, event by event") {
+TEST_CASE("2,000 random networks agree with libtorch, measured and dry, event by event" *
+          tests::on_known_libtorch()) {
   tests::prepare_library();
   const char* only = std::getenv("PLIMSOLL_SEED");
   const std::uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 0;

@@ -13,6 +13,7 @@
 #include "plimsoll/engine/meter/meter.hpp"
 
 #include "tests/engine/event_stream.hpp"
+#include "tests/engine/known_library.hpp"
 #include "tests/engine/modules.hpp"
 #include "tests/engine/operation_cases.hpp"
 #include "tests/engine/with_reference_kernels.hpp"
@@ -175,7 +176,7 @@ at::Tensor loss_of_images(const at::Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("elementwise operations leave the same events") {
+TEST_CASE("elementwise operations leave the same events" * tests::on_known_libtorch()) {
   check_cases(tests::elementwise_cases());
 }
 TEST_CASE("reductions leave the same events") { check_cases(tests::reduction_cases()); }
