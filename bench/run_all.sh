@@ -72,10 +72,10 @@ if [ $long = yes ]; then
     part fits env PLIMSOLL_JOBS=500 "$build/bin/test_fit"
     part random-jobs env PLIMSOLL_JOBS=3000 "$build/bin/test_differential"
     for ranks in 1 2 3 4; do
-        part "sharded-steps-$ranks" "$build/bin/module_ranks" "$ranks" all
+        part "sharded-steps-$ranks" "$build/bin/engine_ranks" module_ranks "$ranks" all
     done
     for ranks in 2 4; do
-        part "recorded-runs-$ranks" "$build/bin/joined_batch_ranks" "$ranks" large
+        part "recorded-runs-$ranks" "$build/bin/engine_ranks" joined_batch_ranks "$ranks" large
     done
     part torture "$build/bin/torture" --kills 500
 fi

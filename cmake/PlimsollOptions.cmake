@@ -121,13 +121,13 @@ function(plimsoll_optimise_lightly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# plimsoll_add_library(<room> [SEPARATE] SOURCES <file>... DEPENDS <target>...)
+# plimsoll_add_library(<room> SOURCES <file>... DEPENDS <target>...)
 # A static library plimsoll_<room> and its alias plimsoll::<room>. Includes are written from the
 # repository root. DEPENDS are public, since a room's headers show the types of the rooms below.
 # A room of headers alone becomes an INTERFACE library. In `engine/run` the slash turns into `_`.
-# Sources compile in batches; SEPARATE is for rooms whose files repeat names by design (run() of commands).
+# Sources compile in batches.
 function(plimsoll_add_library room)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SEPARATE" "" "SOURCES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
   plimsoll_refuse_unknown_arguments(plimsoll_add_library ${room} "${arg_UNPARSED_ARGUMENTS}")
   string(REPLACE "/" "_" room "${room}")
   set(target plimsoll_${room})
@@ -135,9 +135,7 @@ function(plimsoll_add_library room)
     set(scope PUBLIC)
     add_library(${target} STATIC ${arg_SOURCES})
     plimsoll_apply_options(${target})
-    if(NOT arg_SEPARATE)
-      plimsoll_compile_in_batches(${target})
-    endif()
+    plimsoll_compile_in_batches(${target})
   else()
     set(scope INTERFACE)
     add_library(${target} INTERFACE)
@@ -163,17 +161,15 @@ function(plimsoll_add_executable name)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
 endfunction()
 
-# plimsoll_add_test_program(<name> [SEPARATE] SOURCES <file>... DEPENDS <target>...)
+# plimsoll_add_test_program(<name> SOURCES <file>... DEPENDS <target>...)
 # A program of the tests, optimised lightly: what it tests lies in the libraries. Sources compile in
 # batches, like those of a room.
 function(plimsoll_add_test_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SEPARATE" "" "SOURCES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
   plimsoll_refuse_unknown_arguments(plimsoll_add_test_program ${name} "${arg_UNPARSED_ARGUMENTS}")
   plimsoll_add_executable(${name} SOURCES ${arg_SOURCES} DEPENDS ${arg_DEPENDS})
   plimsoll_optimise_lightly(${name})
-  if(NOT arg_SEPARATE)
-    plimsoll_compile_in_batches(${name})
-  endif()
+  plimsoll_compile_in_batches(${name})
 endfunction()
 
 # plimsoll_register_test(<name> LABELS <label>... [TIMEOUT <seconds>] COMMAND <command>...)
@@ -202,20 +198,16 @@ function(plimsoll_ensure_doctest_main)
   target_link_libraries(plimsoll_doctest_main PUBLIC doctest::doctest)
 endfunction()
 
-# plimsoll_add_test(<name> [SEPARATE] SOURCES <file>... DEPENDS <target>... LABELS <label>... [TIMEOUT <s>])
+# plimsoll_add_test(<name> SOURCES <file>... DEPENDS <target>... LABELS <label>... [TIMEOUT <s>])
 # A doctest program test_<name>, registered as one CTest entry <name>.
 function(plimsoll_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SEPARATE" "TIMEOUT" "SOURCES;DEPENDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPENDS;LABELS")
   plimsoll_refuse_unknown_arguments(plimsoll_add_test ${name} "${arg_UNPARSED_ARGUMENTS}")
   if(NOT PLIMSOLL_TESTS)
     return()
   endif()
   plimsoll_ensure_doctest_main()
-  set(separate "")
-  if(arg_SEPARATE)
-    set(separate SEPARATE)
-  endif()
-  plimsoll_add_test_program(test_${name} ${separate} SOURCES ${arg_SOURCES}
+  plimsoll_add_test_program(test_${name} SOURCES ${arg_SOURCES}
     DEPENDS plimsoll_doctest_main ${arg_DEPENDS})
   plimsoll_register_test(${name}
     LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} COMMAND test_${name})

@@ -56,7 +56,7 @@ struct Action {
 };
 constexpr std::array<Action, 3> kActions = {{{"list", list}, {"show", show}, {"verify", verify}}};
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_checkpoint(const Given& given, const TextStyle& style) {
   for (const Action& action : kActions) {
     if (action.name == given.positional) {
       return action.run(given.further[0], given.has("--json"), style);
@@ -75,7 +75,7 @@ Command checkpoint_command() {
            {{"--json", "",
              "JSON of schema plimsoll.checkpoints/1; of show: plimsoll.checkpoint_contents/1"}},
            {"DIR"}},
-          run};
+          run_checkpoint};
 }
 
 }  // namespace plimsoll::cli

@@ -9,7 +9,7 @@
 namespace plimsoll::cli {
 namespace {
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_devices(const Given& given, const TextStyle& style) {
   const bool json = given.has("--json");
   if (given.positional.empty()) {
     const auto all = formats::devices();
@@ -29,7 +29,7 @@ Command devices_command() {
            "memory, speed and links of known devices, with their sources",
            "[NAME]",
            {{"--json", "", "JSON of schema plimsoll.devices/1"}}},
-          run};
+          run_devices};
 }
 
 }  // namespace plimsoll::cli

@@ -8,7 +8,7 @@
 namespace plimsoll::cli {
 namespace {
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_diff(const Given& given, const TextStyle& style) {
   const auto before = formats::read_plan_file(given.positional);
   if (!before) return tl::unexpected(before.error());
   const auto after = formats::read_plan_file(given.further[0]);
@@ -26,7 +26,7 @@ Command diff_command() {
            "A.json",
            {{"--json", "", "JSON of schema plimsoll.diff/1"}},
            {"B.json"}},
-          run};
+          run_diff};
 }
 
 }  // namespace plimsoll::cli

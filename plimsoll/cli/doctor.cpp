@@ -50,7 +50,7 @@ void add_engine(report::Doctor& doctor) {
   }
 }
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_doctor(const Given& given, const TextStyle& style) {
   report::Doctor doctor;
   doctor.version = version();
   doctor.model_types = formats::planned_model_types();
@@ -76,7 +76,7 @@ Command doctor_command() {
            "what this build and this machine have and lack",
            "",
            {{"--json", "", "JSON of schema plimsoll.doctor/1"}}},
-          run};
+          run_doctor};
 }
 
 }  // namespace plimsoll::cli

@@ -22,7 +22,7 @@ Result<const plan::Term*> find_term(const std::vector<plan::Term>& terms, const 
               near.empty() ? "plimsoll explain MODEL lists the terms" : "nearest name: " + near);
 }
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_explain(const Given& given, const TextStyle& style) {
   const auto plan = planned(given, Modes::kAll);
   if (!plan) return tl::unexpected(plan.error());
   const std::vector<plan::Term> terms = plan::explain_terms(*plan);
@@ -46,7 +46,7 @@ Command explain_command() {
                 job_options(),
                 {"[TERM]"}};
   syntax.options.push_back({"--json", "", "JSON of schema plimsoll.explain/1"});
-  return {std::move(syntax), run};
+  return {std::move(syntax), run_explain};
 }
 
 }  // namespace plimsoll::cli

@@ -24,7 +24,7 @@ Result<checkpoint::Newest> chosen(const std::string& folder) {
               "plimsoll checkpoint verify says what is wrong");
 }
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_export(const Given& given, const TextStyle& style) {
   const std::string* out = given.find("--out");
   if (out == nullptr) return fail("--out", "is missing, expected a folder for the model");
   const auto newest = chosen(given.positional);
@@ -46,7 +46,7 @@ Command export_command() {
            {{"--out", "DIR2", "folder for the model; made when missing"},
             {"--force", "", "replaces a model that is there"},
             {"--json", "", "JSON of schema plimsoll.export/1"}}},
-          run};
+          run_export};
 }
 
 }  // namespace plimsoll::cli

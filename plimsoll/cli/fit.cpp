@@ -12,7 +12,7 @@
 namespace plimsoll::cli {
 namespace {
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_fit(const Given& given, const TextStyle& style) {
   const auto spec = formats::load_model(given.positional);
   if (!spec) return tl::unexpected(spec.error());
   const auto job = make_job(given, *spec);
@@ -31,7 +31,7 @@ Command fit_command() {
   Syntax syntax{"fit", "how far a model can go on a device, and what to change so that it fits",
                 "MODEL", job_options()};
   syntax.options.push_back({"--json", "", "JSON of schema plimsoll.fit/1"});
-  return {std::move(syntax), run};
+  return {std::move(syntax), run_fit};
 }
 
 }  // namespace plimsoll::cli

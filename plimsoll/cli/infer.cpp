@@ -117,7 +117,7 @@ class InferenceReader {
   std::optional<Error> error_;
 };
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_infer(const Given& given, const TextStyle& style) {
   auto inference = InferenceReader(given).read();
   if (!inference) return tl::unexpected(inference.error());
   report::compute(*inference);
@@ -139,7 +139,7 @@ Command infer_command() {
             {"--device", "NAME", "a name of `plimsoll devices`, or a size such as 24GiB (none)"},
             {"--reserve", "SIZE", "kept free on the device for its context (the device's)"},
             {"--json", "", "JSON of schema plimsoll.infer/1"}}},
-          run};
+          run_infer};
 }
 
 }  // namespace plimsoll::cli

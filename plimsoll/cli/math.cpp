@@ -120,7 +120,7 @@ Result<Output> run_model(const Given& given, const TextStyle& style) {
   return Output{report::model_math_text(math, style)};
 }
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_math(const Given& given, const TextStyle& style) {
   if (const auto kind = product_kind(given.positional)) return run_product(*kind, given, style);
   return run_model(given, style);
 }
@@ -139,7 +139,7 @@ Command math_command() {
   syntax.options.push_back(
       {"--tokens-per-second", "X", "of one device, as measured: gives MFU and HFU"});
   syntax.options.push_back({"--json", "", "JSON of schema plimsoll.math/1"});
-  return {std::move(syntax), run};
+  return {std::move(syntax), run_math};
 }
 
 }  // namespace plimsoll::cli

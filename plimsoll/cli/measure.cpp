@@ -145,7 +145,7 @@ Result<Output> measure_on_ranks(const network::NetworkSpec& spec, const plan::Jo
   return Output{"", static_cast<ExitCode>(*code)};
 }
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_measure(const Given& given, const TextStyle& style) {
   if (auto ok = check_working_directory(); !ok) return tl::unexpected(ok.error());
   const auto spec = formats::load_model(given.positional);
   if (!spec) return tl::unexpected(spec.error());
@@ -175,7 +175,7 @@ Command measure_command() {
       {"--bisect", "SIZE", "largest batch of the real run within SIZE (24GiB)", studies});
   syntax.options.push_back({"--steps", "N", "steps of each run (3)"});
   syntax.options.push_back({"--json", "", "JSON of schema plimsoll.measure/1"});
-  return {std::move(syntax), run};
+  return {std::move(syntax), run_measure};
 }
 
 }  // namespace plimsoll::cli

@@ -8,7 +8,7 @@
 namespace plimsoll::cli {
 namespace {
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_models(const Given& given, const TextStyle& style) {
   const auto models = report::known_models();
   if (given.has("--json")) return Output{report::json_text(report::models_json(models))};
   return Output{report::models_text(models, style)};
@@ -21,7 +21,7 @@ Command models_command() {
            "the models that are built in, with their sources",
            "",
            {{"--json", "", "JSON of schema plimsoll.models/1"}}},
-          run};
+          run_models};
 }
 
 }  // namespace plimsoll::cli

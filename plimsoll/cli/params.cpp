@@ -122,7 +122,7 @@ Result<void> add_learning(const Given& given, report::Parameters& parameters) {
   return {};
 }
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_params(const Given& given, const TextStyle& style) {
   const std::string* against = given.find("--against");
   auto parameters = is_weights(given.positional) ? of_weights(given.positional, against)
                                                  : of_model(given.positional, against);
@@ -143,7 +143,7 @@ Command params_command() {
         {"--lora", "SPEC", "adapters, the rest frozen: rank=8,targets=q,v (none)"},
         {"--freeze", "LIST", "embeddings, head, layers:0-5, *.mlp.*: what does not learn (none)"},
         {"--json", "", "JSON of schema plimsoll.params/1"}}},
-      run};
+      run_params};
 }
 
 }  // namespace plimsoll::cli

@@ -10,7 +10,7 @@
 namespace plimsoll::cli {
 namespace {
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_plan(const Given& given, const TextStyle& style) {
   const auto plan = planned(given, Modes::kAll);
   if (!plan) return tl::unexpected(plan.error());
   const bool fits = !plan->fit || plan->fit->need.fits;
@@ -29,7 +29,7 @@ Command plan_command() {
                 job_options()};
   syntax.options.push_back({"--first-step", "", "show the first step instead of the steady one"});
   syntax.options.push_back({"--json", "", "JSON of schema plimsoll.plan/1, both steps"});
-  return {std::move(syntax), run};
+  return {std::move(syntax), run_plan};
 }
 
 }  // namespace plimsoll::cli

@@ -130,7 +130,7 @@ report::Json json_of(const Written& w) {
   return json;
 }
 
-Result<Output> run(const Given& given, const TextStyle& style) {
+Result<Output> run_report(const Given& given, const TextStyle& style) {
   if (auto ok = check_paths(given); !ok) return tl::unexpected(ok.error());
   auto plan = planned(given);
   if (!plan) return tl::unexpected(plan.error());
@@ -160,7 +160,7 @@ Command report_command() {
   for (Option& option : job_options()) syntax.options.push_back(std::move(option));
   syntax.options.push_back({"--first-step", "", "show the first step instead of the steady one"});
   syntax.options.push_back({"--json", "", "JSON of schema plimsoll.report/1"});
-  return {std::move(syntax), run};
+  return {std::move(syntax), run_report};
 }
 
 }  // namespace plimsoll::cli

@@ -163,7 +163,7 @@ Given on_this_machine(Given given) {
   return given;
 }
 
-Result<Output> run(const Given& words, const TextStyle& style) {
+Result<Output> run_train(const Given& words, const TextStyle& style) {
   const Given given = on_this_machine(words);
   auto spec = formats::load_model(given.positional);
   if (!spec) return tl::unexpected(spec.error());
@@ -215,7 +215,7 @@ Command train_command() {
       {"--force", "", "although it does not fit; over what another run left in DIR", train},
   };
   for (Option& option : job_options()) syntax.options.push_back(std::move(option));
-  return {std::move(syntax), run};
+  return {std::move(syntax), run_train};
 }
 
 }  // namespace plimsoll::cli

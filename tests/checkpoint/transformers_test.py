@@ -3,11 +3,11 @@
 
 For GPT-2 and Llama models, tied and not, in fp32 and bf16, saved whole and as shards: what
 resave_weights writes has the same tensors, transformers loads it without a missing or surplus name,
-and its logits are the same bits. With INIT_RANKS the engine's own logits are compared, too: from what
+and its logits are the same bits. With ENGINE_RANKS the engine's own logits are compared, too: from what
 transformers saved, on one rank, and from the exported model, on two ranks at stage 3.
 Exits 77, which CTest calls skipped, where transformers is missing.
 
-usage: transformers_test.py RESAVE_WEIGHTS [INIT_RANKS]
+usage: transformers_test.py RESAVE_WEIGHTS [ENGINE_RANKS]
 """
 
 import pathlib
@@ -69,32 +69,33 @@ def logits(model):
         return model(tokens).logits
 
 
-def engine_logits(init_ranks, folder, ranks, stage, precision, out):
+def engine_logits(engine_ranks, folder, ranks, stage, precision, out):
     """The logits that plimsoll computes from the weights in a folder, on its last rank."""
-    subprocess.run([init_ranks, str(ranks), str(stage), precision, folder, folder, out], check=True)
+    subprocess.run([engine_ranks, "init_ranks", str(ranks), str(stage), precision, folder, folder, out],
+                   check=True)
     raw = pathlib.Path(f"{out}.{ranks - 1}").read_bytes()
     return torch.frombuffer(bytearray(raw), dtype=torch.float64).reshape(2, 7, -1)
 
 
-def check_engine(name, init_ranks, model, given, out):
+def check_engine(name, engine_ranks, model, given, out):
     """Both compute in fp32, in another order of additions. What order alone does shows in the error of
     transformers' own fp32 logits against its fp64 ones; plimsoll's may be MOST_TIMES that, no more."""
     exact = logits(model.double())
     own_error = (logits(model.float()).double() - exact).abs().max().item()
     if model.config.model_type == "gpt2":  # llama's norms and rotary tables stay in fp32
-        ours = engine_logits(init_ranks, given, 1, 0, "fp64", out / "logits")
+        ours = engine_logits(engine_ranks, given, 1, 0, "fp64", out / "logits")
         error = (ours - exact).abs().max().item()
         print(f"{name}, fp64: error {error:.3g}")
         assert error <= MOST_TIMES * own_error * 2.0**-29, name  # 53 bits instead of 24
     for folder, ranks, stage in ((given, 1, 0), (out, 2, 3)):
-        ours = engine_logits(init_ranks, folder, ranks, stage, "fp32", out / "logits")
+        ours = engine_logits(engine_ranks, folder, ranks, stage, "fp32", out / "logits")
         error = (ours - exact).abs().max().item()
         print(f"{name}, ranks {ranks}: largest logit {exact.abs().max().item():.3g}, "
               f"error {error:.3g}, that of transformers {own_error:.3g}")
         assert error <= MOST_TIMES * own_error, name
 
 
-def check(name, resave, init_ranks, folder):
+def check(name, resave, engine_ranks, folder):
     config, dtype, shard = CASES[name]
     model = random_model(config, dtype)
     given, out = folder / "given", folder / "out"
@@ -110,8 +111,8 @@ def check(name, resave, init_ranks, folder):
         assert torch.equal(ours[key], value), (name, key)
     assert torch.equal(logits(loaded.eval()), logits(model)), name
     print(f"{name}: {len(theirs)} tensors and the logits are equal")
-    if init_ranks:
-        check_engine(name, init_ranks, model, given, out)
+    if engine_ranks:
+        check_engine(name, engine_ranks, model, given, out)
 
 
 def main():

@@ -233,8 +233,8 @@ TEST_CASE("ranks compute the same bits from the same weights, and read no more t
         CAPTURE(job[0]);
         CAPTURE(job[1]);
         const std::string out = runs.path("logits");
-        test::Started ranks({PLIMSOLL_INIT_RANKS, job[0], job[1], precision, runs.model(),
-                             runs.weights("first"), out},
+        test::Started ranks({PLIMSOLL_ENGINE_RANKS, "init_ranks", job[0], job[1], precision,
+                             runs.model(), runs.weights("first"), out},
                             {});
         const test::Outcome outcome = ranks.finish(std::chrono::seconds(60));
         CAPTURE(outcome.err);

@@ -1,6 +1,6 @@
 // Ranks that save a sharded module, or load it at any number of ranks and any stage:
-//   checkpoint_ranks RANKS save STAGE KIND DIR         train, save after step 3
-//   checkpoint_ranks RANKS load STAGE KIND DIR BACK    load from DIR; compare; save to BACK; train
+//   engine_ranks checkpoint_ranks RANKS save STAGE KIND DIR         train, save after step 3
+//   engine_ranks checkpoint_ranks RANKS load STAGE KIND DIR BACK    load from DIR; compare; save to BACK; train
 // KIND: fp32, or mixed (bf16 over fp32 masters). The model has sizes that nothing divides, tensors of
 // fewer elements than ranks, a tied head, a frozen block, dropout, and buffers that every rank has
 // changed for itself before saving. After loading, all weights and moments have to be the bits that the
@@ -21,30 +21,29 @@
 #include "plimsoll/engine/checkpoint/sharded_state.hpp"
 #include "plimsoll/zero.hpp"
 
+#include "tests/dist/engine_ranks.hpp"
 #include "tests/dist/sharded_model.hpp"
+#include "tests/dist/trouble.hpp"
 
+namespace plimsoll::tests {
 namespace {
 
-using namespace plimsoll;
-using checkpoint::StateKind;
 using engine::zero::Sharder;
-using tests::TinyModel;
-using tests::TinyShape;
 
 constexpr int kSavedStep = 3;
 constexpr int kMoreSteps = 4;
-constexpr std::int64_t kRows = 2;
+constexpr std::int64_t kSavedRows = 2;
 constexpr double kOffset = 0.25;           // on rank 0
 constexpr std::int64_t kSeen = 1LL << 40;  // on rank 0
 
-struct Case {
+struct SavedCase {
   Stage stage = Stage::kParameters;
   bool mixed = false;
 };
 
 // A sharded model with its optimizer.
-struct Run {
-  Run(const Case& c, Communicator& w, std::uint64_t seed) : world(w), model(make(seed)) {
+struct SavedRun {
+  SavedRun(const SavedCase& c, Communicator& w, std::uint64_t seed) : world(w), model(make(seed)) {
     ZeroSettings settings;
     settings.stage = c.stage;
     if (c.mixed) {
@@ -86,8 +85,9 @@ struct Run {
       const int rank = ranks_here == 1 ? world.rank() : m;
       at::manual_seed(static_cast<std::uint64_t>(7 + step + 1000 * rank));
       const TinyShape shape;
-      const at::Tensor ids = at::randint(shape.vocabulary, {kRows, shape.sequence}, at::kLong);
-      const at::Tensor targets = at::randint(shape.vocabulary, {kRows, shape.sequence}, at::kLong);
+      const at::Tensor ids = at::randint(shape.vocabulary, {kSavedRows, shape.sequence}, at::kLong);
+      const at::Tensor targets =
+          at::randint(shape.vocabulary, {kSavedRows, shape.sequence}, at::kLong);
       at::Tensor loss = module->run([&] { return model->loss(ids, targets); }, m + 1 == ranks_here);
       loss.backward();
       losses += loss.item<double>();
@@ -111,7 +111,7 @@ struct Run {
 
 // All states of all tensors, one after the other, joined from the ranks' shares as integers: sums with
 // zeros keep every bit. Collective.
-std::string joined(Sharder& sharder) {
+std::string joined_states(Sharder& sharder) {
   std::string bytes;
   const std::vector<engine::SavedPiece> share = engine::share_of(sharder);
   const std::vector<checkpoint::Tensor> tensors = engine::tensors_of(sharder);
@@ -136,14 +136,14 @@ std::string joined(Sharder& sharder) {
   return bytes;
 }
 
-void save(Run& run, const std::string& folder, int step) {
+void save_run(SavedRun& run, const std::string& folder, int step) {
   const checkpoint::SavePlan plan{folder, step, run.world.size(), run.sharder().settings().stage,
                                   engine::tensors_of(run.sharder())};
   if (run.world.rank() == 0) or_throw(checkpoint::prepare(plan));
   run.world.barrier().wait();
   or_throw(engine::write_share(plan, run.world.rank(), engine::share_of(run.sharder()), {}));
   run.world.barrier().wait();
-  const std::string reference = joined(run.sharder());
+  const std::string reference = joined_states(run.sharder());
   if (run.world.rank() != 0) return;
   checkpoint::RunState state;
   state.optimizer_steps = run.optimizer->steps();
@@ -151,7 +151,7 @@ void save(Run& run, const std::string& folder, int step) {
   std::ofstream(folder + "/reference", std::ios::binary) << reference;
 }
 
-void load(Run& run, const std::string& folder) {
+void load_run(SavedRun& run, const std::string& folder) {
   auto reader =
       or_throw(checkpoint::Reader::open(folder + "/" + checkpoint::step_name(kSavedStep)));
   or_throw(engine::check_tensors(reader.manifest(), run.sharder()));
@@ -176,7 +176,7 @@ void expect_equal(bool equal, const std::string& what) {
   if (!equal) throw std::runtime_error(what + " differs");
 }
 
-std::string parameters_of(Run& run) {
+std::string parameters_of(SavedRun& run) {
   run.module->gather();
   std::string bytes;
   for (const at::Tensor& p : run.model->parameters()) {
@@ -187,56 +187,57 @@ std::string parameters_of(Run& run) {
   return bytes;
 }
 
-void go_on(Run& run, const Case& c, const std::string& folder) {
+void go_on(SavedRun& run, const SavedCase& c, const std::string& folder) {
   const auto self = comm::make_self();
-  std::optional<Run> alone;
+  std::optional<SavedRun> alone;
   if (run.world.rank() == 0) {
-    alone.emplace(Case{Stage::kNothing, c.mixed}, *self, 5);
-    load(*alone, folder);
+    alone.emplace(SavedCase{Stage::kNothing, c.mixed}, *self, 5);
+    load_run(*alone, folder);
     expect_equal(parameters_of(*alone) == parameters_of(run), "what forward reads");
   } else {
     parameters_of(run);
   }
   for (int s = kSavedStep; s < kSavedStep + kMoreSteps; ++s) {
     const double own = run.step(s, 1);
-    double sum = 0;
-    run.world.all_reduce({&own, 1, comm::DType::kFloat64}, {&sum, 1, comm::DType::kFloat64}).wait();
+    const double sum = sum_over_ranks(run.world, own);
     if (alone) {
       expect_equal(alone->step(s, run.world.size()) == sum, fmt::format("loss of step {}", s));
     }
   }
-  const std::string states = joined(run.sharder());
-  if (alone) expect_equal(joined(alone->sharder()) == states, "the state after more steps");
+  const std::string states = joined_states(run.sharder());
+  if (alone) expect_equal(joined_states(alone->sharder()) == states, "the state after more steps");
 }
 
-int work(Communicator& world, const std::vector<std::string>& words) {
+int save_or_load(Communicator& world, const std::vector<std::string>& words) {
   at::set_num_threads(1);
-  const Case c{static_cast<Stage>(std::stoi(words[1])), words[2] == "mixed"};
+  const SavedCase c{static_cast<Stage>(std::stoi(words[1])), words[2] == "mixed"};
   const std::string& folder = words[3];
   if (words[0] == "save") {
-    Run run(c, world, 11);
+    SavedRun run(c, world, 11);
     for (int s = 0; s < kSavedStep; ++s) run.step(s, 1);
     run.change_buffers();
-    save(run, folder, kSavedStep);
+    save_run(run, folder, kSavedStep);
     return 0;
   }
-  Run run(c, world, 99);
-  load(run, folder);
+  SavedRun run(c, world, 99);
+  load_run(run, folder);
   expect_equal(run.has_buffers_of_rank_0(), "a buffer after loading");
-  const std::string states = joined(run.sharder());
+  const std::string states = joined_states(run.sharder());
   std::ifstream file(folder + "/reference", std::ios::binary);
   const std::string reference((std::istreambuf_iterator<char>(file)), {});
   expect_equal(reference == states, "the state after loading");
-  save(run, words[4], kSavedStep);
+  save_run(run, words[4], kSavedStep);
   go_on(run, c, folder);
   return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc < 6) return 2;
-  const std::vector<std::string> words(argv + 2, argv + argc);
-  return plimsoll::launch(argc, argv, std::atoi(argv[1]),
-                          [&](Communicator& world) { return work(world, words); });
+int checkpoint_ranks(int argc, char** argv) {
+  if (argc < 7) return 2;
+  const std::vector<std::string> words(argv + 3, argv + argc);
+  return plimsoll::launch(argc, argv, std::atoi(argv[2]),
+                          [&](Communicator& world) { return save_or_load(world, words); });
 }
+
+}  // namespace plimsoll::tests

@@ -12,7 +12,7 @@ namespace {
 
 void run(const std::vector<std::string>& words) {
   std::vector<std::string> command = words;
-  command.insert(command.begin(), PLIMSOLL_CHECKPOINT_RANKS);
+  command.insert(command.begin(), {PLIMSOLL_ENGINE_RANKS, "checkpoint_ranks"});
   const Outcome outcome = Started(command, {}).finish(std::chrono::seconds(120));
   INFO(words[0], " ranks, stage ", words[2], ", ", words[3], ": ", outcome.err);
   CHECK(outcome.in_time);

@@ -1,6 +1,6 @@
 // Ranks that train a tiny model, of which the last one fails at a chosen place:
-//   fault_ranks RANKS FAULT PLACE FOLDER
-//   mpirun -n RANKS fault_ranks mpi FAULT PLACE FOLDER
+//   engine_ranks fault_ranks RANKS FAULT PLACE FOLDER
+//   mpirun -n RANKS engine_ranks fault_ranks mpi FAULT PLACE FOLDER
 //     FAULT   kill, exit, exit0, throw, stop, nan, wrongorder, wrongcount; nospace: files cannot grow;
 //             none: resumes, and comes to its end
 //     PLACE   forward, backward, reduce, step, save: which collective of which phase, in step 4
@@ -27,11 +27,12 @@
 #include "plimsoll/engine/train/trainer.hpp"
 #include "plimsoll/engine/zero/launch.hpp"
 
+#include "tests/dist/engine_ranks.hpp"
+
+namespace plimsoll::tests {
 namespace {
 
-using namespace plimsoll;
-
-constexpr std::int64_t kStep = 4;
+constexpr std::int64_t kFaultStep = 4;
 
 void say(const std::string& line) {
   const std::string text = line + "\n";
@@ -55,12 +56,12 @@ comm::FaultKind kind_of(const std::string& name) {
 }
 
 // At stage 3 a block is gathered once for forward and once for backward.
-class Place {
+class FaultPlace {
  public:
-  explicit Place(std::string name) : name_(std::move(name)) {}
+  explicit FaultPlace(std::string name) : name_(std::move(name)) {}
 
   bool operator()(const comm::Call& call) {
-    if (call.label.step != kStep) return false;
+    if (call.label.step != kFaultStep) return false;
     if (name_ == "forward" || name_ == "backward") {
       if (call.kind != comm::Kind::kAllGather || call.label.unit != "blocks.1") return false;
       return ++calls_ == (name_ == "forward" ? 1 : 2);
@@ -95,7 +96,7 @@ void announce() {
 // that is full.
 std::function<bool(const comm::Call&)> ends_files() {
   return [done = false](const comm::Call& call) mutable {
-    if (done || call.label.step != kStep || call.label.unit != "checkpoint") return false;
+    if (done || call.label.step != kFaultStep || call.label.unit != "checkpoint") return false;
     done = true;
     announce();
     std::signal(SIGXFSZ, SIG_IGN);
@@ -118,13 +119,13 @@ comm::Fault fault_of(const std::string& fault, const std::string& place, bool mi
   if (result.kind == comm::FaultKind::kNotANumber && place == "forward") {
     // Weights that are NaN stay NaN: also when the pass is run again to find out.
     result.when = [](const comm::Call& call) {
-      const bool hit = call.label.step == kStep && call.kind == comm::Kind::kAllGather &&
+      const bool hit = call.label.step == kFaultStep && call.kind == comm::Kind::kAllGather &&
                        call.label.unit == "blocks.1";
       if (hit) announce();
       return hit;
     };
   } else {
-    result.when = [is_there = Place(place)](const comm::Call& call) mutable {
+    result.when = [is_there = FaultPlace(place)](const comm::Call& call) mutable {
       const bool hit = is_there(call);
       if (hit) announce();
       return hit;
@@ -133,7 +134,7 @@ comm::Fault fault_of(const std::string& fault, const std::string& place, bool mi
   return result;
 }
 
-class Silent final : public engine::TrainingObserver {
+class TellingObserver final : public engine::TrainingObserver {
  public:
   void stepped(const engine::StepMetrics&) override {}
   void evaluated(const engine::Evaluation&) override {}
@@ -141,7 +142,7 @@ class Silent final : public engine::TrainingObserver {
   void told(const std::string& line) override { say("told: " + line); }
 };
 
-void train(comm::Communicator& world, const std::string& folder, bool resume) {
+void train_with_saves(comm::Communicator& world, const std::string& folder, bool resume) {
   network::NetworkSpec spec;
   spec.family = network::Family::kMiniGpt;
   spec.width = 8;
@@ -162,7 +163,7 @@ void train(comm::Communicator& world, const std::string& folder, bool resume) {
   options.save.every_steps = 2;
   options.save.resume = resume;
   const auto file = or_throw(engine::TokenFile::open(folder + "/text", 1));
-  Silent observer;
+  TellingObserver observer;
   engine::train(spec, job, options, file, world, observer);
 }
 
@@ -198,13 +199,13 @@ class Timed final : public comm::Decorator {
   comm::Clock::time_point last_call_ = comm::Clock::now();
 };
 
-int run(comm::Communicator& world, const comm::Fault& fault, const std::string& folder,
-        bool resume) {
+int run_with_fault(comm::Communicator& world, const comm::Fault& fault, const std::string& folder,
+                   bool resume) {
   say(fmt::format("rank={} pid={} begins", world.rank(), getpid()));
   Timed timed(world);
   comm::Faulty faulty(timed, fault);
   try {
-    train(faulty, folder, resume);
+    train_with_saves(faulty, folder, resume);
   } catch (const comm::CommError& error) {
     tell(world.rank(), type_of(error), error.cause(), timed.last_call());
     throw;
@@ -220,19 +221,19 @@ int run(comm::Communicator& world, const comm::Fault& fault, const std::string& 
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc < 5) return 2;
-  const std::string fault = argv[2];
-  const std::string place = argv[3];
-  const std::string folder = argv[4];
+int fault_ranks(int argc, char** argv) {
+  if (argc < 6) return 2;
+  const std::string fault = argv[3];
+  const std::string place = argv[4];
+  const std::string folder = argv[5];
   comm::LaunchOptions options;
   options.timeout = comm::Milliseconds(1'500);
   options.grace = comm::Milliseconds(500);
   const auto body = [&](comm::Communicator& world) {
-    return run(world, fault_of(fault, place, world.rank() == world.size() - 1), folder,
-               fault == "none");
+    return run_with_fault(world, fault_of(fault, place, world.rank() == world.size() - 1), folder,
+                          fault == "none");
   };
-  if (std::strcmp(argv[1], "mpi") == 0) {
+  if (std::strcmp(argv[2], "mpi") == 0) {
     const auto mpi_body = [&](comm::Communicator& world) {
       comm::LastWords words(world, folder);
       return body(words);
@@ -240,5 +241,7 @@ int main(int argc, char** argv) {
     return comm::launch_mpi(argc, argv, engine::zero::as_rank(mpi_body),
                             {options.timeout, options.grace});
   }
-  return engine::zero::launch(argc, argv, std::atoi(argv[1]), body, options);
+  return engine::zero::launch(argc, argv, std::atoi(argv[2]), body, options);
 }
+
+}  // namespace plimsoll::tests

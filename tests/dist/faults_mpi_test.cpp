@@ -43,10 +43,10 @@ std::string death_row(const FaultCase& one, const FaultRun& run) {
 
 // What a start after a death finds and takes away.
 void check_next_start(const std::string& folder) {
-  const Outcome next =
-      Started({PLIMSOLL_MPIEXEC, "-n", "3", PLIMSOLL_FAULT_RANKS, "mpi", "none", "save", folder},
-              {})
-          .finish(std::chrono::seconds(60));
+  const Outcome next = Started({PLIMSOLL_MPIEXEC, "-n", "3", PLIMSOLL_ENGINE_RANKS, "fault_ranks",
+                                "mpi", "none", "save", folder},
+                               {})
+                           .finish(std::chrono::seconds(60));
   CAPTURE(next.err);
   CHECK(next.code == 0);
   CHECK(next.out.find("told: the run before did not come to its end") != std::string::npos);
@@ -66,8 +66,8 @@ TEST_CASE("mpi: troubles 39: every fault in every place ends all survivors, and 
       "|---|---|---|---|---|---|---|\n";
   for (const FaultCase& one : fault_cases()) {
     const bool death = is_death(one.fault.name);
-    run_fault(one, {PLIMSOLL_MPIEXEC, "-n", "3", PLIMSOLL_FAULT_RANKS, "mpi"}, death,
-              [&](const FaultRun& run) {
+    run_fault(one, {PLIMSOLL_MPIEXEC, "-n", "3", PLIMSOLL_ENGINE_RANKS, "fault_ranks", "mpi"},
+              death, [&](const FaultRun& run) {
                 now += death ? death_row(one, run) : typed_row(one, run);
                 if (death && one.place == "save") check_next_start(run.folder);
               });

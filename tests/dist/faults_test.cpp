@@ -15,7 +15,7 @@ TEST_CASE("troubles 39: every fault in every place ends all survivors, and is do
       "| the rank | in | survivors get | after | printed, once | exit code |\n"
       "|---|---|---|---|---|---|\n";
   for (const FaultCase& one : fault_cases()) {
-    run_fault(one, {PLIMSOLL_FAULT_RANKS, "3"}, false, [&](const FaultRun& run) {
+    run_fault(one, {PLIMSOLL_ENGINE_RANKS, "fault_ranks", "3"}, false, [&](const FaultRun& run) {
       CHECK(run.outcome.code != 0);
       now += fmt::format("| {} | {} | {} | {} | `{}` | {} |\n", one.fault.text, one.place,
                          one.fault.type, when(one.fault), cause_in(run.outcome.err, run.folder),

@@ -1,5 +1,5 @@
 // Ranks that begin with weights of transformers and write what they compute:
-//   init_ranks RANKS STAGE PRECISION MODEL WEIGHTS OUT
+//   engine_ranks init_ranks RANKS STAGE PRECISION MODEL WEIGHTS OUT
 // Every rank takes the same tokens, 0 1 2 ... in rows of 7 (modulo V), and writes its logits in fp64 to
 // OUT.<rank>. No rank may read more of WEIGHTS than what it holds, and of transposed matrices the rest
 // of two rows of each of its pieces.
@@ -20,17 +20,19 @@
 #include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/network/families/families.hpp"
 
+#include "tests/dist/engine_ranks.hpp"
+
+namespace plimsoll::tests {
 namespace {
 
-using namespace plimsoll;
 using checkpoint::PretrainedWeights;
 using engine::zero::OwnedPiece;
 using engine::zero::Sharder;
 
-constexpr std::int64_t kRows = 2;
-constexpr std::int64_t kTokens = 7;
+constexpr std::int64_t kPromptRows = 2;
+constexpr std::int64_t kPromptTokens = 7;
 
-struct Words {
+struct InitWords {
   shard::Stage stage = shard::Stage::kNothing;
   std::string precision;
   std::string model;
@@ -38,10 +40,10 @@ struct Words {
   std::string out;
 };
 
-plan::Job job_of(const Words& words, int ranks) {
+plan::Job prompt_job(const InitWords& words, int ranks) {
   plan::Job job;
-  job.batch = kRows;
-  job.sequence = kTokens;
+  job.batch = kPromptRows;
+  job.sequence = kPromptTokens;
   job.ranks = ranks;
   job.stage = words.stage;
   job.hold_logits = true;
@@ -64,7 +66,7 @@ std::int64_t held_bytes(const PretrainedWeights& weights, const Sharder& sharder
   return bytes;
 }
 
-void read(const network::NetworkSpec& spec, const std::string& path, Sharder& sharder) {
+void read_weights_of(const network::NetworkSpec& spec, const std::string& path, Sharder& sharder) {
   PretrainedWeights weights =
       or_throw(PretrainedWeights::open(path, spec, engine::shapes_of(sharder.parameters())));
   const std::int64_t before = weights.bytes_read();
@@ -76,19 +78,20 @@ void read(const network::NetworkSpec& spec, const std::string& path, Sharder& sh
   throw std::runtime_error(fmt::format("bytes read={}, expected {} to {}", bytes, least, most));
 }
 
-void work(comm::Communicator& world, const Words& words) {
+void write_logits(comm::Communicator& world, const InitWords& words) {
   at::set_num_threads(1);
   const network::NetworkSpec spec = or_throw(formats::load_model(words.model));
-  const plan::Job job = job_of(words, world.size());
+  const plan::Job job = prompt_job(words, world.size());
   const network::Network network = network::build_network(spec, job.build_options());
   engine::RunnerOptions options;
   options.world = &world;
   options.always_shards = true;
   engine::Runner runner(network, job, options);
-  read(spec, words.weights, runner.shards()->sharder());
+  read_weights_of(spec, words.weights, runner.shards()->sharder());
   const at::Tensor logits = runner.logits([&] {
-    const at::Tensor tokens = at::arange(kRows * kTokens, at::kLong).remainder(spec.vocabulary);
-    runner.input(network::InputKind::kTokens).copy_(tokens.view({kRows, kTokens}));
+    const at::Tensor tokens =
+        at::arange(kPromptRows * kPromptTokens, at::kLong).remainder(spec.vocabulary);
+    runner.input(network::InputKind::kTokens).copy_(tokens.view({kPromptRows, kPromptTokens}));
   });
   const at::Tensor wide = logits.to(at::kDouble).contiguous();
   std::ofstream file(fmt::format("{}.{}", words.out, world.rank()), std::ios::binary);
@@ -99,12 +102,14 @@ void work(comm::Communicator& world, const Words& words) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc != 7) return 2;
-  const Words words{static_cast<shard::Stage>(std::atoi(argv[2])), argv[3], argv[4], argv[5],
-                    argv[6]};
-  return engine::zero::launch(argc, argv, std::atoi(argv[1]), [&](comm::Communicator& world) {
-    work(world, words);
+int init_ranks(int argc, char** argv) {
+  if (argc != 8) return 2;
+  const InitWords words{static_cast<shard::Stage>(std::atoi(argv[3])), argv[4], argv[5], argv[6],
+                        argv[7]};
+  return engine::zero::launch(argc, argv, std::atoi(argv[2]), [&](comm::Communicator& world) {
+    write_logits(world, words);
     return 0;
   });
 }
+
+}  // namespace plimsoll::tests

@@ -1,6 +1,7 @@
 // Oracle 2: ranks against one process that takes their rows as one batch, and against the recorded runs
 // of PyTorch (truth/reference_losses.json).
-//   joined_batch_ranks R [large]     exit 0 when everything is close enough; `large`: the 10M models
+//   engine_ranks joined_batch_ranks R [large]
+// Exit 0 when everything is close enough; `large`: the 10M models.
 //
 // Sums over rows are rounded in another order, so tensors are compared by max|difference| / max|reference|.
 #include <cmath>
@@ -12,14 +13,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/dist/engine_ranks.hpp"
 #include "tests/dist/trouble.hpp"
 #include "tests/engine/closed_form_run.hpp"
 
+namespace plimsoll::tests {
 namespace {
 
-using namespace plimsoll;
 using nlohmann::json;
-using tests::ClosedFormRun;
 
 struct Tolerance {
   double loss, gradient, parameter, recorded;
@@ -31,22 +32,20 @@ constexpr Tolerance kFp32{1e-6, 1e-4, INFINITY, 3e-6};
 
 void require_close(double seen, double expected, double tolerance, const std::string& what) {
   const double off = std::abs(seen - expected) / std::abs(expected);
-  tests::require(off <= tolerance, fmt::format("{}: {} against {}, relative difference {:.2g} > {}",
-                                               what, seen, expected, off, tolerance));
+  require(off <= tolerance, fmt::format("{}: {} against {}, relative difference {:.2g} > {}", what,
+                                        seen, expected, off, tolerance));
 }
 
 void require_close(const at::Tensor& seen, const at::Tensor& expected, double tolerance,
                    const std::string& what) {
   const double scale = expected.abs().max().item<double>();
   const double off = (seen - expected).abs().max().item<double>();
-  tests::require(off <= tolerance * scale, fmt::format("{}: {:.2g} of {:.2g}, expected at most {}",
-                                                       what, off / scale, scale, tolerance));
+  require(off <= tolerance * scale, fmt::format("{}: {:.2g} of {:.2g}, expected at most {}", what,
+                                                off / scale, scale, tolerance));
 }
 
 double mean_over_ranks(Communicator& world, double value) {
-  double sum = 0;
-  world.all_reduce({&value, 1, comm::DType::kFloat64}, {&sum, 1, comm::DType::kFloat64}).wait();
-  return sum / world.size();
+  return sum_over_ranks(world, value) / world.size();
 }
 
 // --- networks -----------------------------------------------------------------------------------
@@ -106,10 +105,10 @@ int recorded_cases(Communicator& world, bool large) {
 
 // --- modules ------------------------------------------------------------------------------------
 
-at::Tensor joined_loss(tests::TinyModel& model, int ranks, int step) {
+at::Tensor joined_loss(TinyModel& model, int ranks, int step) {
   std::vector<at::Tensor> ids, targets;
   for (int r = 0; r < ranks; ++r) {
-    const tests::Batch batch = tests::batch_of({}, step, 0, r);
+    const Batch batch = batch_of({}, step, 0, r);
     ids.push_back(batch.ids);
     targets.push_back(batch.targets);
   }
@@ -119,12 +118,12 @@ at::Tensor joined_loss(tests::TinyModel& model, int ranks, int step) {
 void module_case(Communicator& world, at::ScalarType type, int stage) {
   const Tolerance& tolerance = type == at::kDouble ? kFp64 : kFp32;
   const std::string what = fmt::format("module, {}, stage {}", c10::toString(type), stage);
-  tests::TinyModel plain((tests::TinyShape())), model((tests::TinyShape()));
+  TinyModel plain((TinyShape())), model((TinyShape()));
   for (auto* m : {&plain, &model}) {
-    tests::set_values(**m);
+    set_values(**m);
     (*m)->to(type);
   }
-  ZeroSettings settings = tests::at_stage(stage);
+  ZeroSettings settings = at_stage(stage);
   settings.moment = type;
   ShardedModule sharded(model, world, settings);
   for (std::size_t i = 0; i < model->blocks.size(); ++i) {
@@ -134,7 +133,7 @@ void module_case(Communicator& world, at::ScalarType type, int stage) {
   ShardOptimizer optimizer(sharded.sharder(), Optimizer::kSgdMomentum, {.learning_rate = 0.05});
   std::vector<at::Tensor> momenta(plain->parameters().size());
   for (int step = 0; step < 5; ++step) {
-    const tests::Batch batch = tests::batch_of({}, step, 0, world.rank());
+    const Batch batch = batch_of({}, step, 0, world.rank());
     const at::Tensor loss = sharded.run([&] { return model->loss(batch.ids, batch.targets); });
     loss.backward();
     plain->zero_grad();
@@ -165,7 +164,7 @@ void module_case(Communicator& world, at::ScalarType type, int stage) {
   sharded.release();
 }
 
-int run(Communicator& world, bool large) {
+int check_joined_batches(Communicator& world, bool large) {
   at::set_num_threads(1);
   int count = recorded_cases(world, large);
   for (int stage = 0; stage <= 3 && !large; ++stage) {
@@ -180,9 +179,12 @@ int run(Communicator& world, bool large) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
-  const bool large = argc > 2 && std::string_view(argv[2]) == "large";
+int joined_batch_ranks(int argc, char** argv) {
+  use_kernels_of_the_record();
+  const int ranks = argc > 2 ? std::atoi(argv[2]) : 2;
+  const bool large = argc > 3 && std::string_view(argv[3]) == "large";
   return plimsoll::launch(argc, argv, ranks,
-                          [&](Communicator& world) { return run(world, large); });
+                          [&](Communicator& world) { return check_joined_batches(world, large); });
 }
+
+}  // namespace plimsoll::tests

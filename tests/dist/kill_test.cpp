@@ -10,7 +10,8 @@ namespace plimsoll::test {
 TEST_CASE("trouble 39: a rank is killed in forward, backward and step") {
   for (const char* place : {"forward", "backward", "step"}) {
     const Outcome outcome =
-        Started({PLIMSOLL_TROUBLE_RANKS, "3", "kill", place}, {}).finish(std::chrono::seconds(60));
+        Started({PLIMSOLL_ENGINE_RANKS, "trouble_ranks", "3", "kill", place}, {})
+            .finish(std::chrono::seconds(60));
     INFO(place, ": ", outcome.err);
     CHECK(outcome.in_time);
     CHECK(outcome.code == 137);

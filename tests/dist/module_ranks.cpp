@@ -1,5 +1,6 @@
 // Ranks that shard a user's module and compare with one process, bit for bit (oracle 1).
-//   module_ranks R [all]     exit 0 when everything agrees; `all`: every combination, not every pair
+//   engine_ranks module_ranks R [all]
+// Exit 0 when everything agrees; `all`: every combination, not every pair.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,31 +12,23 @@
 #include "plimsoll/engine/run/checkpoint.hpp"
 #include "plimsoll/zero.hpp"
 
+#include "tests/dist/engine_ranks.hpp"
 #include "tests/dist/module_cases.hpp"
+#include "tests/dist/trouble.hpp"
 
+namespace plimsoll::tests {
 namespace {
-
-using plimsoll::Communicator;
-using plimsoll::OptimizerSettings;
-using plimsoll::ShardedModule;
-using plimsoll::ShardOptimizer;
-using plimsoll::tests::Batch;
-using plimsoll::tests::batch_of;
-using plimsoll::tests::TinyModel;
-namespace zero = plimsoll::engine::zero;
-
-using Case = plimsoll::tests::ModuleCase;
 
 constexpr int kSteps = 5;
 
-TinyModel make_model(const Case& c) {
+TinyModel make_model(const ModuleCase& c) {
   at::manual_seed(11);
   TinyModel model(c.shape);
   model->to(c.type);
   for (TinyModel::Impl::Call& call : model->calls) {
     if (!c.checkpoint) break;
     call = [inner = call](const at::Tensor& x) {
-      return plimsoll::engine::checkpoint(inner, x, /*keep_random_state=*/true);
+      return engine::checkpoint(inner, x, /*keep_random_state=*/true);
     };
   }
   return model;
@@ -45,23 +38,14 @@ void seed_rank(int step, int micro_batch, int rank) {
   at::manual_seed(static_cast<std::uint64_t>(7 + step + 50 * micro_batch + 1000 * rank));
 }
 
-struct Outcome {
+struct TrainedModule {
   std::vector<double> losses;  // by step: sum over micro-batches and ranks, in rank order
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> gradients;  // mean, of the last step
   std::vector<double> norms;
 };
 
-double sum_over_ranks(Communicator& world, double value) {
-  double sum = 0;
-  world
-      .all_reduce({&value, 1, plimsoll::comm::DType::kFloat64},
-                  {&sum, 1, plimsoll::comm::DType::kFloat64})
-      .wait();
-  return sum;
-}
-
-Outcome sharded(const Case& c, Communicator& world) {
+TrainedModule trained_on_ranks(const ModuleCase& c, Communicator& world) {
   TinyModel model = make_model(c);
   zero::Settings settings;
   settings.stage = c.stage;
@@ -69,18 +53,18 @@ Outcome sharded(const Case& c, Communicator& world) {
   settings.reduce_each = c.reduce_each;
   settings.reshard_root = c.reshard_root;
   settings.moment = c.type;
-  settings.moments = plimsoll::plan::moments(c.optimizer);
+  settings.moments = plan::moments(c.optimizer);
   if (c.mixed) {
     settings.compute = at::kBFloat16;
     settings.master = at::kFloat;
   }
-  ShardedModule module = plimsoll::fully_shard(model, world, settings);
+  ShardedModule module = fully_shard(model, world, settings);
   for (std::size_t i = 0; i < model->blocks.size(); ++i) {
     model->calls[i] = module.wrap(model->blocks[i].ptr(), model->calls[i]);
   }
   module.initialise();
   ShardOptimizer optimizer(module.sharder(), c.optimizer, OptimizerSettings{});
-  Outcome outcome;
+  TrainedModule trained;
   for (int step = 0; step < kSteps; ++step) {
     double losses = 0;
     for (int m = 0; m < c.micro_batches; ++m) {
@@ -91,63 +75,63 @@ Outcome sharded(const Case& c, Communicator& world) {
       loss.backward();
       losses += loss.item<double>();
     }
-    outcome.losses.push_back(sum_over_ranks(world, losses));
+    trained.losses.push_back(sum_over_ranks(world, losses));
     if (step + 1 == kSteps) {
       for (const auto& item : model->named_parameters()) {
-        outcome.gradients.push_back(module.gradient(item.key(), c.micro_batches));
+        trained.gradients.push_back(module.gradient(item.key(), c.micro_batches));
       }
     }
     zero::StepOptions options;
     options.micro_batches = c.micro_batches;
     options.clip = c.clip;
     options.norm = true;
-    outcome.norms.push_back(optimizer.step(options).gradient_norm);
+    trained.norms.push_back(optimizer.step(options).gradient_norm);
     module.zero_grad();
   }
   module.gather();
-  for (const at::Tensor& p : model->parameters()) outcome.parameters.push_back(p.detach().clone());
+  for (const at::Tensor& p : model->parameters()) trained.parameters.push_back(p.detach().clone());
   module.release();
-  return outcome;
+  return trained;
 }
 
 // One process that takes the ranks' rows as micro-batches in rank order and adds as the run does.
-class Oracle {
+class OneProcess {
  public:
-  Oracle(const Case& c, int ranks) : case_(c), ranks_(ranks), model_(make_model(c)) {
+  OneProcess(const ModuleCase& c, int ranks) : case_(c), ranks_(ranks), model_(make_model(c)) {
     for (const at::Tensor& p : model_->parameters()) {
       const at::Tensor master = p.detach().clone();
       masters_.push_back(master);
-      const int moments = plimsoll::plan::moments(c.optimizer);
+      const int moments = plan::moments(c.optimizer);
       first_.push_back(moments > 0 ? at::zeros_like(master) : at::Tensor());
       second_.push_back(moments > 1 ? at::zeros_like(master) : at::Tensor());
     }
     if (c.mixed) model_->to(at::kBFloat16);
   }
 
-  Outcome run() {
-    Outcome outcome;
+  TrainedModule run() {
+    TrainedModule trained;
     for (int step = 0; step < kSteps; ++step) {
       std::vector<double> losses(static_cast<std::size_t>(ranks_));
       const std::vector<at::Tensor> sums =
           case_.reduce_each ? sums_each(step, losses) : sums_once(step, losses);
       double loss = 0;
       for (double l : losses) loss += l;
-      outcome.losses.push_back(loss);
+      trained.losses.push_back(loss);
       const double parts = static_cast<double>(ranks_) * case_.micro_batches;
       if (step + 1 == kSteps) {
-        for (const at::Tensor& sum : sums) outcome.gradients.push_back(sum.div(parts));
+        for (const at::Tensor& sum : sums) trained.gradients.push_back(sum.div(parts));
       }
       double squares = 0;
       for (const at::Tensor& sum : sums)
         squares += sum.to(at::kDouble).square().sum().item<double>();
       const double norm = static_cast<float>(std::sqrt(squares) / parts);
-      outcome.norms.push_back(norm);
+      trained.norms.push_back(norm);
       double scale = 1 / parts;
       if (case_.clip > 0 && norm > case_.clip) scale *= static_cast<float>(case_.clip / norm);
       update(sums, step + 1, scale);
     }
-    for (const at::Tensor& p : model_->parameters()) outcome.parameters.push_back(p.detach());
-    return outcome;
+    for (const at::Tensor& p : model_->parameters()) trained.parameters.push_back(p.detach());
+    return trained;
   }
 
  private:
@@ -208,42 +192,35 @@ class Oracle {
       const at::Tensor p = parameters[i].detach();
       const at::Tensor gradient = sums[i].contiguous();
       const at::Tensor copy = case_.mixed ? p : at::Tensor();
-      const plimsoll::engine::OptimizerRange range{case_.mixed ? masters_[i] : p, gradient,
-                                                   first_[i], second_[i], copy};
+      const engine::OptimizerRange range{case_.mixed ? masters_[i] : p, gradient, first_[i],
+                                         second_[i], copy};
       step_one(range, step, scale);
     }
   }
 
-  void step_one(const plimsoll::engine::OptimizerRange& range, int step, double scale) const {
+  void step_one(const engine::OptimizerRange& range, int step, double scale) const {
     switch (case_.optimizer) {
-      case plimsoll::Optimizer::kAdamW:
-        return plimsoll::engine::adamw_step(range, {}, step, scale);
-      case plimsoll::Optimizer::kLion:
-        return plimsoll::engine::lion_step(range, {}, scale);
+      case Optimizer::kAdamW:
+        return engine::adamw_step(range, {}, step, scale);
+      case Optimizer::kLion:
+        return engine::lion_step(range, {}, scale);
       default:
-        return plimsoll::engine::sgd_step(range, {}, scale);
+        return engine::sgd_step(range, {}, scale);
     }
   }
 
-  const Case case_;
+  const ModuleCase case_;
   const int ranks_;
   TinyModel model_;
   std::vector<at::Tensor> masters_, first_, second_;
 };
 
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
-  const at::Tensor x = a.contiguous();
-  const at::Tensor y = b.contiguous();
-  return x.numel() == 0 || std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
-}
-
-void expect(bool holds, const Case& c, const std::string& what) {
+void expect(bool holds, const ModuleCase& c, const std::string& what) {
   if (!holds)
     throw std::runtime_error(fmt::format("{}: {} differs from one process", text_of(c), what));
 }
 
-void compare(const Case& c, const Outcome& run, const Outcome& oracle) {
+void compare(const ModuleCase& c, const TrainedModule& run, const TrainedModule& oracle) {
   for (std::size_t s = 0; s < oracle.losses.size(); ++s) {
     expect(run.losses[s] == oracle.losses[s], c,
            fmt::format("loss of step {} ({} against {})", s, run.losses[s], oracle.losses[s]));
@@ -256,14 +233,13 @@ void compare(const Case& c, const Outcome& run, const Outcome& oracle) {
   }
 }
 
-int check_all(Communicator& world, bool all) {
+int check_modules(Communicator& world, bool all) {
   at::set_num_threads(1);
   constexpr std::size_t kPairwise = 30;  // for each of four numbers of ranks
   int count = 0;
-  for (const Case& c : all ? plimsoll::tests::all_cases()
-                           : plimsoll::tests::pairwise_cases(world.size(), kPairwise)) {
-    const Outcome run = sharded(c, world);
-    if (world.rank() == 0) compare(c, run, Oracle(c, world.size()).run());
+  for (const ModuleCase& c : all ? all_cases() : pairwise_cases(world.size(), kPairwise)) {
+    const TrainedModule run = trained_on_ranks(c, world);
+    if (world.rank() == 0) compare(c, run, OneProcess(c, world.size()).run());
     world.barrier().wait();
     ++count;
   }
@@ -273,9 +249,11 @@ int check_all(Communicator& world, bool all) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
-  const bool all = argc > 2 && std::string_view(argv[2]) == "all";
+int module_ranks(int argc, char** argv) {
+  const int ranks = argc > 2 ? std::atoi(argv[2]) : 2;
+  const bool all = argc > 3 && std::string_view(argv[3]) == "all";
   return plimsoll::launch(argc, argv, ranks,
-                          [&](Communicator& world) { return check_all(world, all); });
+                          [&](Communicator& world) { return check_modules(world, all); });
 }
+
+}  // namespace plimsoll::tests

@@ -1,5 +1,6 @@
 // Model states at rest on 4 ranks, measured: the table of docs/zero.md.
-//   states_ranks [DOCUMENT]     prints it; exit 1 when DOCUMENT has another one (UPDATE_GOLDEN: writes it)
+//   engine_ranks states_ranks [DOCUMENT]
+// Prints it; exit 1 when DOCUMENT has another one (UPDATE_GOLDEN: writes it).
 //
 // Alive at the end of the second step's last reduction, in a run of plimsoll's GPT; by tag, so without
 // activations. Formulas are those of the table of stages, for the parameters without padding.
@@ -16,15 +17,16 @@
 #include "plimsoll/formats/model_source.hpp"
 #include "plimsoll/network/families/families.hpp"
 
+#include "tests/dist/engine_ranks.hpp"
 #include "tests/document_table.hpp"
 
+namespace plimsoll::tests {
 namespace {
 
-using namespace plimsoll;
 using timeline::Tag;
 
-constexpr int kRanks = 4;
-constexpr const char* kModel = "minigpt:d=128,L=4,V=1000,s=64,heads=4";
+constexpr int kStatesRanks = 4;
+constexpr const char* kStatesModel = "minigpt:d=128,L=4,V=1000,s=64,heads=4";
 
 // Bytes by tag when the last phase `reduce` ends.
 timeline::BytesByTag alive_after_reduction(const timeline::Timeline& timeline) {
@@ -62,7 +64,7 @@ struct Formula {
 };
 
 Formula formula(plan::Precision precision, int stage) {
-  constexpr double kR = kRanks;
+  constexpr double kR = kStatesRanks;
   if (precision == plan::Precision::kFp32) {
     const std::array<Formula, 4> all = {
         {{"16", 16}, {"8 + 8/R", 8 + 8 / kR}, {"4 + 12/R", 4 + 12 / kR}, {"16/R", 16 / kR}}};
@@ -73,11 +75,11 @@ Formula formula(plan::Precision precision, int stage) {
   return all.at(static_cast<std::size_t>(stage));
 }
 
-std::string row(comm::Communicator& world, plan::Precision precision, int stage) {
-  const network::NetworkSpec spec = or_throw(formats::load_model(kModel));
+std::string states_row(comm::Communicator& world, plan::Precision precision, int stage) {
+  const network::NetworkSpec spec = or_throw(formats::load_model(kStatesModel));
   plan::Job job;
   job.sequence = 64;
-  job.ranks = kRanks;
+  job.ranks = kStatesRanks;
   job.stage = static_cast<shard::Stage>(stage);
   job.precision = precision;
   const network::Network net = network::build_network(spec, job.build_options());
@@ -103,19 +105,19 @@ std::string row(comm::Communicator& world, plan::Precision precision, int stage)
                             expected.bytes);
 }
 
-std::string table(comm::Communicator& world) {
+std::string states_table(comm::Communicator& world) {
   std::string text =
       "| precision | stage | parameters | masters | gradients | moments | sum | per parameter | "
       "formula |\n|---|---|---|---|---|---|---|---|---|\n";
   for (auto precision : {plan::Precision::kFp32, plan::Precision::kMixed}) {
-    for (int stage = 0; stage <= 3; ++stage) text += row(world, precision, stage);
+    for (int stage = 0; stage <= 3; ++stage) text += states_row(world, precision, stage);
   }
   return text;
 }
 
-int run(comm::Communicator& world, const std::string& document) {
+int check_states(comm::Communicator& world, const std::string& document) {
   at::set_num_threads(1);
-  const std::string text = table(world);
+  const std::string text = states_table(world);
   if (world.rank() != 0) return 0;
   fmt::print("{}", text);
   if (document.empty()) return 0;
@@ -125,8 +127,11 @@ int run(comm::Communicator& world, const std::string& document) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const std::string document = argc > 1 ? argv[1] : "";
-  return engine::zero::launch(argc, argv, kRanks,
-                              [&](comm::Communicator& world) { return run(world, document); });
+int states_ranks(int argc, char** argv) {
+  const std::string document = argc > 2 ? argv[2] : "";
+  return engine::zero::launch(argc, argv, kStatesRanks, [&](comm::Communicator& world) {
+    return check_states(world, document);
+  });
 }
+
+}  // namespace plimsoll::tests

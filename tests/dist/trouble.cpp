@@ -66,6 +66,12 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return x.numel() == 0 || std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
 }
 
+double sum_over_ranks(Communicator& world, double value) {
+  double sum = 0;
+  world.all_reduce({&value, 1, comm::DType::kFloat64}, {&sum, 1, comm::DType::kFloat64}).wait();
+  return sum;
+}
+
 // --- gradients ----------------------------------------------------------------------------------
 
 namespace {

@@ -48,6 +48,8 @@ void set_value(const std::string& name, at::Tensor tensor);
 at::Tensor rows(at::IntArrayRef shape, int rank, int micro_batch = 0);
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b);
+// In rank order, the same on every rank. Collective.
+double sum_over_ranks(Communicator& world, double value);
 
 // Mean gradients over ranks and k micro-batches of a module in one process, by name: 16-bit ones widened,
 // sums over the ranks in rank order, then (once: before) over micro-batches, one division.

@@ -36,7 +36,7 @@ network::NetworkSpec small_gpt() {
   return spec;
 }
 
-plan::Job job_of(Communicator& world, int stage) {
+plan::Job small_job(Communicator& world, int stage) {
   plan::Job job;
   job.batch = 2;
   job.sequence = 8;
@@ -68,7 +68,7 @@ std::int64_t highest(const std::vector<timeline::PhaseFigures>& phases) {
 void planned_and_measured(Communicator& world) {
   for (int stage = 0; stage <= 3; ++stage) {
     for (auto precision : {plan::Precision::kFp32, plan::Precision::kMixed}) {
-      plan::Job job = job_of(world, stage);
+      plan::Job job = small_job(world, stage);
       job.precision = precision;
       agreed_figures(world, job, fmt::format("stage {}", stage));
     }
@@ -79,7 +79,7 @@ void planned_and_measured(Communicator& world) {
 void unsynchronised(Communicator& world) {
   if (world.size() == 1) return;
   for (int stage : {2, 3}) {
-    plan::Job job = job_of(world, stage);
+    plan::Job job = small_job(world, stage);
     job.accumulate = 4;
     const std::int64_t each = highest(agreed_figures(world, job, "each"));
     job.reduce_each = false;
@@ -90,7 +90,7 @@ void unsynchronised(Communicator& world) {
 
 // Embedding and head are one unit, whose reduce buffer is the largest.
 void largest_reduction(Communicator& world) {
-  plan::Job job = job_of(world, 2);
+  plan::Job job = small_job(world, 2);
   const network::Network net = network::build_network(small_gpt(), job.build_options());
   std::int64_t buffer = 0;
   const plan::NetworkUnits units = plan::units_of(net, world.size());

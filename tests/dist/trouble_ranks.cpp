@@ -1,6 +1,8 @@
 // The troubles of trouble.hpp on R ranks:
-//   trouble_ranks R [PART]       exit 0 when every case (whose name contains PART) is right or refused
-//   trouble_ranks R kill PLACE   rank 1 dies in forward, backward or step (kill_test.cpp)
+//   engine_ranks trouble_ranks R [PART]
+// Exit 0 when every case (whose name contains PART) is right or refused.
+//   engine_ranks trouble_ranks R kill PLACE
+// Rank 1 dies in forward, backward or step (kill_test.cpp).
 #include <cstdlib>
 #include <stdexcept>
 
@@ -8,23 +10,22 @@
 
 #include "plimsoll/engine/library/reference_kernels.hpp"
 
+#include "tests/dist/engine_ranks.hpp"
 #include "tests/dist/trouble.hpp"
 
+namespace plimsoll::tests {
 namespace {
 
-using namespace plimsoll;
-
-std::vector<tests::Trouble> all_troubles() {
-  std::vector<tests::Trouble> all;
-  for (const auto& list :
-       {tests::ownership_troubles(), tests::unit_troubles(), tests::control_flow_troubles(),
-        tests::collective_troubles(), tests::number_troubles(), tests::memory_troubles()}) {
+std::vector<Trouble> all_troubles() {
+  std::vector<Trouble> all;
+  for (const auto& list : {ownership_troubles(), unit_troubles(), control_flow_troubles(),
+                           collective_troubles(), number_troubles(), memory_troubles()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   return all;
 }
 
-void run_one(const tests::Trouble& trouble, Communicator& world) {
+void check_trouble(const Trouble& trouble, Communicator& world) {
   try {
     trouble.run(world);
     world.barrier().wait();
@@ -38,12 +39,12 @@ void run_one(const tests::Trouble& trouble, Communicator& world) {
   if (world.rank() == 0) fmt::print("ok  {}\n", trouble.name);
 }
 
-int run_all(Communicator& world, const std::string& part) {
+int check_troubles(Communicator& world, const std::string& part) {
   at::set_num_threads(1);
   int count = 0;
-  for (const tests::Trouble& trouble : all_troubles()) {
+  for (const Trouble& trouble : all_troubles()) {
     if (trouble.name.find(part) == std::string::npos) continue;
-    run_one(trouble, world);
+    check_trouble(trouble, world);
     ++count;
   }
   if (world.rank() == 0) fmt::print("{} cases at {} ranks\n", count, world.size());
@@ -52,14 +53,16 @@ int run_all(Communicator& world, const std::string& part) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int trouble_ranks(int argc, char** argv) {
   engine::use_reference_kernels();
-  const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
-  const std::string part = argc > 2 ? argv[2] : "";
-  if (part == "kill" && argc > 3) {
-    return plimsoll::launch(
-        argc, argv, ranks, [&](Communicator& world) { return tests::killed_step(world, argv[3]); });
+  const int ranks = argc > 2 ? std::atoi(argv[2]) : 2;
+  const std::string part = argc > 3 ? argv[3] : "";
+  if (part == "kill" && argc > 4) {
+    return plimsoll::launch(argc, argv, ranks,
+                            [&](Communicator& world) { return killed_step(world, argv[4]); });
   }
   return plimsoll::launch(argc, argv, ranks,
-                          [&](Communicator& world) { return run_all(world, part); });
+                          [&](Communicator& world) { return check_troubles(world, part); });
 }
+
+}  // namespace plimsoll::tests

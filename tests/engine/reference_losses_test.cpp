@@ -17,6 +17,10 @@ namespace {
 
 using nlohmann::json;
 
+// Of the whole program: another test may choose the first kernel.
+[[maybe_unused]] const bool kernels_are_those_of_the_record =
+    (tests::use_kernels_of_the_record(), true);
+
 json reference() {
   std::ifstream file(std::string(PLIMSOLL_TRUTH_DIR) + "/reference_losses.json");
   REQUIRE(file.good());
