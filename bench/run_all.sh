@@ -55,7 +55,7 @@ if [ -x "$mpirun" ]; then
     part comm-mpi "$mpirun" -n 2 "$build/bin/comm_bench" mpi
     part comm-mpi-4 "$mpirun" -n 4 "$build/bin/comm_bench" mpi
 else
-    say "comm-mpi left out: no $mpirun (pip install mpich)"
+    say "comm-mpi left out: no $mpirun (./run test installs MPICH)"
 fi
 part dry-run "$build/bin/dry_bench"
 part checkpoints "$build/bin/checkpoint_bench"

@@ -15,7 +15,8 @@ namespace plimsoll::cli {
 // The frozen list, in the order of the help.
 std::vector<Option> job_options();
 
-// What a command can do with a job.
+// The modes of a job (--mode) that a command takes: training alone, or inference, too. Another one is
+// refused.
 enum class Modes : std::uint8_t { kTraining, kAll };
 
 // The job that the options describe for this model; settings that were not given are chosen and

@@ -1,5 +1,5 @@
-// A Communicator that passes everything on to another one: base of Recording, Checked, Delayed and
-// Faulty, which change what happens around each collective. They stack in any order.
+// A Communicator that passes everything on to another one: base of Recording, Checked, Delayed, Faulty
+// and LastWords, which change what happens around each collective. They stack in any order.
 #pragma once
 
 #include <memory>

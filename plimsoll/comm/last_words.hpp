@@ -1,8 +1,9 @@
-// Where each rank was last, kept in files for the case that nobody is left to tell it: on MPI a rank that is
-// killed takes all others with it.
+// Where each rank was last, kept in files for the case that nobody is left to tell it: on MPI a rank
+// that is killed takes all others with it.
 //
-// In the folder of the run last-words/rank-0002 says which collective the rank began last, the how manieth, and of what. A rank that ends in
-// an orderly way, by an error too, removes its own file; a killed one cannot.
+// In the folder of the run last-words/rank-0002 says which collective rank 2 began last, of which unit
+// and step, and how many it had begun by then. A rank that ends in an orderly way, by an error too,
+// removes its own file; a killed one cannot.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,8 @@ namespace plimsoll::comm {
 
 class LastWords final : public Decorator {
  public:
-  // `folder`: of the run. Makes this rank's file. Throws std::runtime_error when they cannot be written.
+  // `folder`: of the run. Makes this rank's file. Throws std::runtime_error when it cannot be
+  // written.
   LastWords(Communicator& inner, const std::string& folder);
 
  protected:
@@ -28,11 +30,11 @@ class LastWords final : public Decorator {
   std::shared_ptr<File> file_;  // shared with splits
 };
 
-// What the files of a run that was cut off tell: of the rank that was behind the others, which waited for it.
-// The rank is -1 when none was behind. None: there are no files.
+// What the files of a run that was cut off tell: the last collective of the rank that was behind the
+// others, which waited for it. Its rank is -1 when none was behind. None: there are no files.
 std::optional<Cause> last_words(const std::string& folder);
 
-// Of an earlier run. To be called before any rank writes.
+// Removes those of an earlier run. To be called by one rank, before any rank writes.
 void remove_last_words(const std::string& folder);
 
 }  // namespace plimsoll::comm

@@ -11,7 +11,8 @@ namespace plimsoll::formats {
 
 // The text for gpt2, llama and mistral models and for minigpt, which becomes a GPT-2. What plimsoll
 // computes is what it says: no dropout, no rotary scaling. `described`: describe_model()'s text, from
-// which ids of special tokens and the spelling of the activation are taken over. `dtype`: of the weights beside it. Error: another family.
+// which ids of special tokens and the spelling of the activation are taken over. `dtype`: of the weights
+// beside it. Error: another family.
 Result<std::string> export_config(const network::NetworkSpec& spec, const std::string& described,
                                   network::DType dtype);
 

@@ -50,7 +50,7 @@ void explain_formula_posts(const Plan& plan, Terms& terms) {
   add("O.moments", form.optimizer, plan.posts.moments, "/posts/O/moments");
 }
 
-// "2 x 32 layers x 16,384 bytes" of the kinds of layers.
+// "2 x (24 layers x 8,192 tokens x 2,048 bytes + ...)", a product for each kind of layers.
 std::string cache_numbers(const Plan& plan) {
   InferenceJob job;
   job.kv_item = network::size_of(plan.job.cache_dtype());

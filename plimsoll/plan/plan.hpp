@@ -62,7 +62,7 @@ struct Plan {
   StepTimeline steady;
   Memory memory;                          // of the steady step
   std::optional<LogitCopies> logits;      // of the steady step; none for images and inference
-  PassFlops flops;                        // of one micro-batch
+  PassFlops flops;                        // of one micro-batch, or of the pass of inference
   std::int64_t rule_6nt = 0;              // 6 Psi B T; 0 for inference
   std::optional<ClosedForm> closed_form;  // none for images and inference
   std::vector<TrafficLine> traffic;       // per rank and step; none on one rank
@@ -73,7 +73,8 @@ struct Plan {
   std::optional<TimeBound> time;
 };
 
-// Plans a training step, or a pass of inference: then G, O, A and the ledger are empty. Errors: what validate() refuses, and sizes that leave 64 bits.
+// Plans a training step, or a pass of inference: then G, O, A and the ledger are empty. Errors: what
+// validate() refuses, and sizes that leave 64 bits.
 Result<Plan> make_plan(const network::NetworkSpec& spec, const Job& job);
 
 }  // namespace plimsoll::plan

@@ -14,8 +14,8 @@
 // [Note: Failures on MPI] MPI has no deadlines and no news of peers. Here a rank that cannot go on tells
 // all others why (world.hpp), and those throw it from their waits: PeerLost when a peer threw, gave up or
 // returned a code, Mismatch, Timeout with the first rank that did not answer. When all have told how
-// they end, the lowest one prints the first cause, once, and ends the job with its exit code; a rank that
-// is silent for `grace` is not waited for. A rank that is killed or exits takes the job with it: no
+// they end, the rank that had the first cause prints it, once, and ends the job with its exit code; a
+// rank that is silent for `grace` is not waited for. A rank that is killed or exits takes the job with it: no
 // handler of a survivor runs, and message and exit code are the launcher's. After `_exit(0)` some
 // launchers report success: trust end markers, not that code.
 #pragma once

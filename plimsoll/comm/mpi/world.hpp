@@ -1,6 +1,6 @@
 // What ranks of MPI tell each other when one of them cannot go on, beside the collectives.
 //
-// [Note: the last word] A rank that fails sends its cause to all others, and once more its exit code at the
+// [Note: how a failure is told] A rank that fails sends its cause to all others, and once more its exit code at the
 // end. Whoever waits listens every 100 us; a word that comes first makes the listener fail with the same
 // cause, so it sends its own word, too. After a deadline that is a roll call: who is silent has not arrived.
 // A code without a cause may be one that all ranks are about to return: it counts after half a second.

@@ -69,7 +69,8 @@ struct TrainingEnd {
 // not fill one more are left out.
 std::int64_t evaluated_rows(const Split& split, const plan::Job& job);
 
-// Whether options.init holds weights of this model (checkpoint/pretrained.hpp). Reads headers.
+// Whether options.init holds weights of this model (checkpoint/pretrained.hpp). Reads what
+// PretrainedWeights::open() reads.
 Result<void> check_init(const network::NetworkSpec& spec, const plan::Job& job,
                         const TrainingOptions& options);
 
@@ -78,8 +79,9 @@ Result<void> check_init(const network::NetworkSpec& spec, const plan::Job& job,
 Result<void> check_training(const network::NetworkSpec& spec, const plan::Job& job,
                             const TrainingOptions& options, const TokenFile& file);
 
-// Runs all steps, or those that a resumed run still lacks; a run that begins anew reads options.init first. Collective. Evaluates, when there is a held-out
-// part, every so many steps and after the last one; dropout is off then and nothing is kept for backward.
+// Runs all steps, or those that a resumed run still lacks; a run that begins anew reads options.init
+// first. Collective. Evaluates, when there is a held-out part, every so many steps and after the last
+// one; dropout is off then and nothing is kept for backward.
 // SIGTERM or SIGINT on any rank end it after the step, with a checkpoint; there is one after the last step
 // as well. Saves in the background with job.snapshot. Throws TrainingFailed, comm::CommError and what
 // reading and writing throws. Precondition: check_training(), check_init(), tokens within the vocabulary,
