@@ -89,10 +89,9 @@ class JobReader {
     return standard;
   }
 
-  // The value of `option` among `known`; `later` are names of the contract that are yet to come.
+  // The value of `option` among `known`.
   template <class T>
-  std::optional<T> find(const std::string& option, std::span<const Named<T>> known,
-                        std::span<const std::string_view> later = {}) {
+  std::optional<T> find(const std::string& option, std::span<const Named<T>> known) {
     const std::string* text = given_.find(option);
     if (text == nullptr) return std::nullopt;
     std::vector<std::string> names;
@@ -100,20 +99,14 @@ class JobReader {
       if (one.name == *text) return one.value;
       names.emplace_back(one.name);
     }
-    if (std::find(later.begin(), later.end(), *text) != later.end()) {
-      refuse(option,
-             fmt::format("{} is not in this version, expected {}", *text, fmt::join(names, ", ")));
-      return std::nullopt;
-    }
     keep(unknown_value(option, *text, names).value());
     return std::nullopt;
   }
 
   template <class T>
-  T choice(const std::string& option, std::span<const Named<T>> known, std::string_view standard,
-           std::span<const std::string_view> later = {}) {
+  T choice(const std::string& option, std::span<const Named<T>> known, std::string_view standard) {
     if (!given_.has(option)) assume(option, standard);
-    if (const auto value = find<T>(option, known, later)) return *value;
+    if (const auto value = find<T>(option, known)) return *value;
     return std::find_if(known.begin(), known.end(),
                         [&](const Named<T>& one) { return one.name == standard; })
         ->value;

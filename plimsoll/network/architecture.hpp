@@ -97,6 +97,8 @@ struct Architecture {
   // --- where job.dropout acts besides attention's probabilities
   bool embedding_dropout = false;
   bool residual_dropout = false;  // on the results of attention and MLP
+
+  friend bool operator==(const Architecture&, const Architecture&) = default;
 };
 
 // Norms of one layer over D, those of queries and keys not counted.

@@ -67,6 +67,8 @@ struct NetworkSpec {
   bool pool_last = false;
 
   std::vector<std::string> assumptions;  // defaults taken because the config is silent
+
+  bool operator==(const NetworkSpec&) const = default;
 };
 
 // Sizes positive, heads dividing, ...: the first problem as an Error whose `where` is the field.

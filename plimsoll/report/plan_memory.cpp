@@ -120,7 +120,8 @@ Section memory_section(const plan::Plan& plan) {
   const Memory& memory = plan.memory;
   const bool cpu = plan.job.backend == network::Backend::kCpu;
   Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kWrap}});
-  add_row(table, "requested", {memory.requested, ""}, "by the tensors of the steady step");
+  add_row(table, "requested", {memory.requested, ""},
+          plan.job.infers() ? "by the tensors of the pass" : "by the tensors of the steady step");
   add_row(table, "allocated", memory.allocated, allocated_meaning(memory));
   add_row(table, "reserved", memory.reserved, reserved_meaning(memory));
   add_row(table, "device used", memory.device_used, "reserved and the context");

@@ -313,8 +313,9 @@ TEST_CASE("a minigpt has no biases: only zeros may stand for them") {
 TEST_CASE("a checkpoint knows its model however it is spelled") {
   const test::TemporaryFolder folder;
   const std::string text = folder.write("text", std::string(400, 'x'));
-  const auto train = [&](const std::string& model, const Words& more) {
-    Words words = {"train", model, "--data", text, "--lr", "1e-3", "--out", folder.path() + "/run"};
+  const auto train = [&](const std::string& model, const Words& more,
+                         const std::string& run = "/run") {
+    Words words = {"train", model, "--data", text, "--lr", "1e-3", "--out", folder.path() + run};
     words.insert(words.end(), more.begin(), more.end());
     return test::call(words);
   };
@@ -330,6 +331,16 @@ TEST_CASE("a checkpoint knows its model however it is spelled") {
   CAPTURE(refused.err);
   CHECK(refused.err.find("[--resume] MODEL has \"rope_theta\": 5000.0, expected \"rope_theta\": "
                          "10000.0 as in the checkpoint") != std::string::npos);
+  // A type that transformers' spelling is not written for.
+  json qwen = json::parse(kLlama);
+  qwen["model_type"] = "qwen2";
+  const auto resume_qwen = [&] {
+    return train(folder.write("q.json", qwen.dump()), {"--steps", "2", "--resume"}, "/qwen");
+  };
+  expect_success(train(folder.write("q.json", qwen.dump(2)), {"--steps", "1"}, "/qwen"));
+  expect_success(resume_qwen());
+  qwen["rope_theta"] = 5000.0;
+  CHECK(resume_qwen().err.find("MODEL computes another function") != std::string::npos);
   // The checkpoint needs the file no more.
   fs::remove(config);
   fs::remove(spelled);

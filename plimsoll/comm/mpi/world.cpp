@@ -258,8 +258,9 @@ void MpiWorld::end_job(int code) {
   std::fputs((format_cause(cause) + "\n").c_str(), stderr);
   std::fflush(nullptr);
   silence_stderr();
-  MPI_Abort(MPI_COMM_WORLD, code == 0 ? static_cast<int>(ExitCode::kEnvironment) : code);
-  std::_Exit(code);
+  const int failure = code == 0 ? static_cast<int>(ExitCode::kEnvironment) : code;
+  MPI_Abort(MPI_COMM_WORLD, failure);
+  std::_Exit(failure);
 }
 
 }  // namespace plimsoll::comm

@@ -72,25 +72,44 @@ void expect_same_rows(const RunState& saved, const RunState& now) {
   }
 }
 
-// The model as transformers would compute it, however it was spelled; "" where there is no such text.
-std::string function_of(const std::string& described) {
-  const auto spec = formats::load_described_model(described, "checkpoint");
-  if (!spec) return "";
-  return formats::export_config(*spec, "", network::DType::kFloat32).value_or("");
+// The network of a description, by what decides what it computes; the description has been read before.
+network::NetworkSpec function_of(const std::string& described) {
+  network::NetworkSpec spec = or_throw(formats::load_described_model(described, "checkpoint"));
+  spec.title.clear();
+  spec.assumptions.clear();
+  return spec;
+}
+
+// The first difference of the two as transformers spells them; "" where it has no such spelling.
+std::string first_difference(const network::NetworkSpec& was, const network::NetworkSpec& is) {
+  const auto lines_of = [](const network::NetworkSpec& spec) {
+    return std::istringstream(
+        formats::export_config(spec, "", network::DType::kFloat32).value_or(""));
+  };
+  std::istringstream old_lines = lines_of(was);
+  std::istringstream new_lines = lines_of(is);
+  std::string old_line;
+  std::string new_line;
+  while (std::getline(old_lines, old_line) && std::getline(new_lines, new_line)) {
+    if (old_line == new_line) continue;
+    return fmt::format("{}, expected {}", without_comma(new_line), without_comma(old_line));
+  }
+  return "";
 }
 
 // Tensors of the same shapes may belong to another function: another theta, another activation.
 void expect_same_model(const RunState& saved, const RunState& now) {
   if (saved.model == now.model) return;
-  std::istringstream was(function_of(saved.model));
-  std::istringstream is(function_of(now.model));
-  std::string old_line;
-  std::string new_line;
-  while (std::getline(was, old_line) && std::getline(is, new_line)) {
-    if (old_line == new_line) continue;
-    refuse(fmt::format("[--resume] MODEL has {}, expected {} as in the checkpoint",
-                       without_comma(new_line), without_comma(old_line)));
+  const network::NetworkSpec was = function_of(saved.model);
+  const network::NetworkSpec is = function_of(now.model);
+  if (was == is) return;
+  const std::string difference = first_difference(was, is);
+  if (!difference.empty()) {
+    refuse(fmt::format("[--resume] MODEL has {} as in the checkpoint", difference));
   }
+  refuse(
+      "[--resume] MODEL computes another function than the one in the checkpoint, expected the "
+      "same");
 }
 
 // Moments of two optimizers may look alike.

@@ -43,7 +43,8 @@ void Saver::agree(const Result<void>& own, std::int64_t step) const {
   cause.operation = "save";
   cause.unit = "checkpoint";
   cause.step = step;
-  cause.text = own ? "could not write its part" : format_error(own.error());
+  const bool mine = cause.rank == world_.rank();
+  cause.text = mine ? format_error(own.error()) : "could not write its part of the checkpoint";
   throw TrainingFailed(cause, static_cast<ExitCode>(*failed));
 }
 
