@@ -20,6 +20,7 @@ namespace plimsoll::comm {
 namespace {
 
 constexpr Milliseconds kRollCall{500};
+constexpr std::chrono::milliseconds kForwarding{250};
 
 template <std::size_t N>
 void copy_text(char (&to)[N], const std::string& from) {
@@ -257,6 +258,8 @@ void MpiWorld::end_job(int code) {
   if (cause.rank < 0) cause.rank = cause_->rank;
   std::fputs((format_cause(cause) + "\n").c_str(), stderr);
   std::fflush(nullptr);
+  // What the launcher has not forwarded when the job is ended is lost.
+  std::this_thread::sleep_for(kForwarding);
   silence_stderr();
   const int failure = code == 0 ? static_cast<int>(ExitCode::kEnvironment) : code;
   MPI_Abort(MPI_COMM_WORLD, failure);
