@@ -198,7 +198,7 @@ TEST_CASE("plans, their verdicts and the plans of their advised changes agree") 
       ++advised;
     }
   });
-  CHECK(advised > cases(kJobs) / 25);
+  CHECK(advised >= cases(kJobs) / 25);
 }
 
 // The kinds of single settings with which a job fits, every level of every move tried.
