@@ -37,6 +37,14 @@ bool is_zero_weight(const WeightTable& table, const std::string& tensor) {
 
 }  // namespace
 
+std::vector<NamedShape> shapes_of(const std::vector<shard::Parameter>& parameters) {
+  std::vector<NamedShape> shapes;
+  for (const shard::Parameter& parameter : parameters) {
+    shapes.push_back({parameter.name, parameter.shape});
+  }
+  return shapes;
+}
+
 Result<PretrainedWeights> PretrainedWeights::open(const std::string& path,
                                                   const network::NetworkSpec& spec,
                                                   const std::vector<NamedShape>& parameters) {

@@ -16,6 +16,7 @@
 #include "plimsoll/base/error.hpp"
 #include "plimsoll/checkpoint/safetensors_reader.hpp"
 #include "plimsoll/checkpoint/weight_table.hpp"
+#include "plimsoll/shard/units.hpp"
 
 namespace plimsoll::checkpoint {
 
@@ -23,6 +24,7 @@ struct NamedShape {
   std::string name;
   std::vector<std::int64_t> shape;
 };
+std::vector<NamedShape> shapes_of(const std::vector<shard::Parameter>& parameters);
 
 class PretrainedWeights {
  public:

@@ -73,7 +73,7 @@ class JobReader {
 
   // "--batch" and "1" -> "batch 1: not given".
   void assume(std::string_view option, std::string_view value, std::string_view more = {}) {
-    if (job_.infers() && of_training(option)) return;
+    if (job_.infers() && plan::is_of_training(option)) return;
     job_.assumptions.push_back(fmt::format("{} {}: not given{}", option.substr(2), value, more));
   }
 

@@ -1,8 +1,6 @@
 // The values that job options take, by name.
 #pragma once
 
-#include <algorithm>
-#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -77,14 +75,5 @@ inline constexpr Named<plan::DType> kCacheDtypes[] = {{"fp16", plan::DType::kFlo
                                                       {"fp32", plan::DType::kFloat32},
                                                       {"fp8", plan::DType::kFloat8},
                                                       {"int8", plan::DType::kInt8}};
-
-// Settings that a pass of inference has not: nothing is assumed of them.
-inline constexpr std::string_view kOfTraining[] = {
-    "--accumulate", "--optimizer",   "--optimizer-impl", "--checkpoint", "--dropout",
-    "--targets",    "--hold-logits", "--ranks",          "--zero"};
-
-inline bool of_training(std::string_view option) {
-  return std::find(std::begin(kOfTraining), std::end(kOfTraining), option) != std::end(kOfTraining);
-}
 
 }  // namespace plimsoll::cli

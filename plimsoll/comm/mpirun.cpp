@@ -36,13 +36,12 @@ constexpr Launcher kLaunchers[] = {
 
 std::optional<MpirunRank> mpirun_rank() {
   for (const Launcher& launcher : kLaunchers) {
-    const auto rank = number(launcher.rank);
-    if (!rank) continue;
+    if (!number(launcher.rank)) continue;
     const auto size = number(launcher.size);
     // A batch script is task 0 of no step.
     const bool no_step = std::string_view(launcher.rank) == "SLURM_PROCID" && !size;
     if (no_step || size == 1) return std::nullopt;
-    return MpirunRank{rank, size, number(launcher.host_size)};
+    return MpirunRank{size, number(launcher.host_size)};
   }
   return std::nullopt;
 }

@@ -6,7 +6,6 @@
 namespace plimsoll::comm {
 
 struct MpirunRank {
-  std::optional<int> rank;
   std::optional<int> size;       // none: a launcher that tells it through the library alone
   std::optional<int> host_size;  // ranks on this host
 };

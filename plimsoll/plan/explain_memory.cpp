@@ -68,18 +68,18 @@ std::string cache_numbers(const Plan& plan) {
 void explain_inference_posts(const Plan& plan, Terms& terms) {
   const InferencePosts& posts = *plan.inference;
   const timeline::PhaseFigures& pass = plan.steady.phases.at(0);
-  const auto add = [&](const char* name, const char* formula, const std::string& numbers,
+  const auto add = [&](const std::string& name, const char* formula, const std::string& numbers,
                        std::int64_t value) {
-    terms.push_back({std::string("posts.") + name, formula, numbers, value, "bytes",
-                     "the walk: one forward pass without gradients", Evidence::kSource,
-                     std::string("/posts/") + name});
+    std::string place = "/posts/" + name;
+    std::replace(place.begin(), place.end(), '.', '/');
+    terms.push_back({"posts." + name, formula, numbers, value, "bytes",
+                     "the walk: one forward pass without gradients", Evidence::kSource, place});
   };
   const std::int64_t e = network::size_of(plan.job.recipe().compute);
   add("P", "Psi weight", fmt::format("{} x {}", grouped(plan.parameters.all), e),
       plan.posts.parameters);
-  for (const char* none : {"G", "O/moments", "O/step_counters", "O/loss_scaler", "A"}) {
+  for (const char* none : {"G", "O.moments", "O.step_counters", "O.loss_scaler", "A"}) {
     add(none, "inference has none", "0", 0);
-    std::replace(terms.back().name.begin(), terms.back().name.end(), '/', '.');
   }
   add("kv_cache", "B x sum over layers of min(S, window) e K (H key + H value)",
       cache_numbers(plan), posts.kv_cache);

@@ -48,6 +48,13 @@ Result<void> validate_model(const Job& job, const network::NetworkSpec& spec) {
 
 }  // namespace
 
+bool is_of_training(std::string_view option) {
+  const std::vector<TrainingOnly> all = training_settings({});
+  return option == "--ranks" || option == "--zero" ||
+         std::any_of(all.begin(), all.end(),
+                     [&](const TrainingOnly& one) { return one.option == option; });
+}
+
 Result<void> validate_inference(const Job& job, const network::NetworkSpec& spec) {
   if (!job.infers()) {
     if (!job.kv_dtype) return {};

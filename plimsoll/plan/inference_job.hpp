@@ -8,11 +8,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plimsoll/plan/job.hpp"
 
 namespace plimsoll::plan {
+
+// Whether a pass of inference has no such setting: "--accumulate", "--ranks".
+bool is_of_training(std::string_view option);
 
 // Refuses what only training has in a job of inference, and the cache's dtype in one of training.
 Result<void> validate_inference(const Job& job, const network::NetworkSpec& spec);

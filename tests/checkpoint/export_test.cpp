@@ -65,7 +65,8 @@ TEST_CASE("an exported model is read back: the same network, the same weights") 
     CHECK(again->activation == spec.activation);
     CHECK(again->positions == spec.positions);
     CHECK(test::model_of(*again).tensors == model.tensors);
-    auto weights = checkpoint::PretrainedWeights::open(out, *again, test::shapes_of(model));
+    auto weights =
+        checkpoint::PretrainedWeights::open(out, *again, checkpoint::shapes_of(model.parameters));
     if (!weights) FAIL(format_error(weights.error()));
     for (std::size_t t = 0; t < model.tensors.size(); ++t) {
       const shard::Range all{0, element_count(model.tensors[t])};
@@ -88,7 +89,8 @@ TEST_CASE("a minigpt becomes a GPT-2 with zero biases") {
   CHECK(gpt2->family == network::Family::kGpt2);
   CHECK(gpt2->activation == network::OpKind::kGelu);
   const test::Model model = test::model_of(*gpt2);
-  auto weights = checkpoint::PretrainedWeights::open(out, *gpt2, test::shapes_of(model));
+  auto weights =
+      checkpoint::PretrainedWeights::open(out, *gpt2, checkpoint::shapes_of(model.parameters));
   if (!weights) FAIL(format_error(weights.error()));
   const auto table = checkpoint::weight_table(test::described_model(kMiniGpt));
   int compared = 0;

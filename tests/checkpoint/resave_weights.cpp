@@ -22,7 +22,7 @@ void resave(const std::string& folder, const std::string& out) {
   const network::NetworkSpec spec = or_throw(formats::load_model(folder));
   test::Model model = test::model_of(spec);
   PretrainedWeights weights =
-      or_throw(PretrainedWeights::open(folder, spec, test::shapes_of(model)));
+      or_throw(PretrainedWeights::open(folder, spec, checkpoint::shapes_of(model.parameters)));
   for (std::size_t t = 0; t < model.tensors.size(); ++t) {
     model.tensors[t].states = {{StateKind::kWeight, weights.dtype(t), {}}};
   }

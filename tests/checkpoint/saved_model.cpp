@@ -92,12 +92,6 @@ Model model_of(const network::NetworkSpec& spec) {
   return model;
 }
 
-std::vector<checkpoint::NamedShape> shapes_of(const Model& model) {
-  std::vector<checkpoint::NamedShape> shapes;
-  for (const auto& tensor : model.tensors) shapes.push_back({tensor.name, tensor.shape});
-  return shapes;
-}
-
 std::vector<std::byte> bytes_of(const Model& model, std::size_t tensor, StateKind kind,
                                 const shard::Range& elements) {
   const checkpoint::TensorState* state = model.tensors[tensor].find(kind);

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/checkpoint/pretrained.hpp"
 #include "plimsoll/checkpoint/reader.hpp"
 #include "plimsoll/checkpoint/writer.hpp"
 #include "plimsoll/network/spec.hpp"
@@ -30,8 +29,6 @@ Model random_model(Dice& dice);
 
 // The parameters of a real network in fp32 with two moments; one unit per block.
 Model model_of(const network::NetworkSpec& spec);
-
-std::vector<checkpoint::NamedShape> shapes_of(const Model& model);
 
 // The bytes of a range of a state: every element of every tensor and kind is another.
 std::vector<std::byte> bytes_of(const Model& model, std::size_t tensor, checkpoint::StateKind kind,

@@ -139,11 +139,11 @@ TEST_CASE("weights of transformers are read whole and in ranges, on any rank") {
     const test::TemporaryFolder folder;
     const std::string path = write_theirs(folder, spec, model);
     for (const std::string& place : {path, folder.path()}) {
-      auto weights = PretrainedWeights::open(place, spec, test::shapes_of(model));
+      auto weights = PretrainedWeights::open(place, spec, checkpoint::shapes_of(model.parameters));
       if (!weights) FAIL(format_error(weights.error()));
       check_weights(*weights, model);
     }
-    auto weights = PretrainedWeights::open(path, spec, test::shapes_of(model));
+    auto weights = PretrainedWeights::open(path, spec, checkpoint::shapes_of(model.parameters));
     for (int round = 0; round < 200; ++round) {
       const auto t = static_cast<std::size_t>(
           dice.between(0, static_cast<std::int64_t>(model.tensors.size()) - 1));
@@ -172,14 +172,15 @@ TEST_CASE("files of the bare model, and tensors that are no parameters") {
                 {"h.1.attn.masked_bias", DType::kFloat32, {}},
                 {"lm_head.weight", DType::kFloat32, {11, 8}}};
   auto weights = PretrainedWeights::open(write_theirs(folder, spec, model, files), spec,
-                                         test::shapes_of(model));
+                                         checkpoint::shapes_of(model.parameters));
   if (!weights) FAIL(format_error(weights.error()));
   check_weights(*weights, model);
 }
 
 std::string refused(const test::TemporaryFolder& folder, const network::NetworkSpec& spec,
                     const test::Model& model) {
-  const auto weights = PretrainedWeights::open(folder.path(), spec, test::shapes_of(model));
+  const auto weights =
+      PretrainedWeights::open(folder.path(), spec, checkpoint::shapes_of(model.parameters));
   if (weights) return "accepted";
   CHECK(weights.error().code == ExitCode::kBadInput);
   return weights.error().what;
@@ -196,7 +197,7 @@ TEST_CASE("weights of another model are refused with the tensor's name") {
                 test::model_of(test::described_model(kModels[2]))) ==
         "has no tensor model.embed_tokens.weight");
   test::Model wider = model;
-  wider.tensors[0].shape = {12, 8};
+  wider.parameters[0].shape = {12, 8};
   CHECK(refused(folder, spec, wider) ==
         "transformer.wte.weight has shape [11, 8], expected [12, 8]");
   const auto bloom =
@@ -231,11 +232,13 @@ TEST_CASE("shards with an index") {
     REQUIRE(writer->finish().has_value());
   }
   folder.write("model.safetensors.index.json", index.dump());
-  auto weights = PretrainedWeights::open(folder.path(), spec, test::shapes_of(model));
+  auto weights =
+      PretrainedWeights::open(folder.path(), spec, checkpoint::shapes_of(model.parameters));
   if (!weights) FAIL(format_error(weights.error()));
   check_weights(*weights, model);
   fs::remove(folder.path() + "/model-00001.safetensors");
-  CHECK(!PretrainedWeights::open(folder.path(), spec, test::shapes_of(model)).has_value());
+  CHECK(!PretrainedWeights::open(folder.path(), spec, checkpoint::shapes_of(model.parameters))
+             .has_value());
 }
 
 TEST_CASE("a writer that is dropped leaves nothing, and replaces only whole files") {

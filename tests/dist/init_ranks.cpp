@@ -68,7 +68,7 @@ std::int64_t held_bytes(const PretrainedWeights& weights, const Sharder& sharder
 
 void read_weights_of(const network::NetworkSpec& spec, const std::string& path, Sharder& sharder) {
   PretrainedWeights weights =
-      or_throw(PretrainedWeights::open(path, spec, engine::shapes_of(sharder.parameters())));
+      or_throw(PretrainedWeights::open(path, spec, checkpoint::shapes_of(sharder.parameters())));
   const std::int64_t before = weights.bytes_read();
   or_throw(engine::read_weights(weights, sharder));
   const std::int64_t bytes = weights.bytes_read() - before;

@@ -7,10 +7,14 @@
 namespace plimsoll::comm {
 namespace {
 
-// `bytes` bytes as one element of a type.
-class ByteBlock {
+// `bytes` bytes as MPI counts them: in ints, so that more than INT_MAX are one element of a type.
+class Bytes {
  public:
-  explicit ByteBlock(std::int64_t bytes) {
+  explicit Bytes(std::int64_t bytes) {
+    if (bytes <= INT_MAX) {
+      count_ = static_cast<int>(bytes);
+      return;
+    }
     constexpr std::int64_t kPage = 1 << 20;
     const int whole = static_cast<int>(bytes / kPage);
     const int rest = static_cast<int>(bytes % kPage);
@@ -24,13 +28,17 @@ class ByteBlock {
     MPI_Type_free(&page);
   }
   // Freed types live on until the operations that use them are complete.
-  ~ByteBlock() { MPI_Type_free(&type_); }
-  ByteBlock(const ByteBlock&) = delete;
-  ByteBlock& operator=(const ByteBlock&) = delete;
+  ~Bytes() {
+    if (type_ != MPI_BYTE) MPI_Type_free(&type_);
+  }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+  int count() const { return count_; }
   MPI_Datatype type() const { return type_; }
 
  private:
-  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+  int count_ = 1;
+  MPI_Datatype type_ = MPI_BYTE;
 };
 
 }  // namespace
@@ -39,36 +47,26 @@ MPI_Request mpi_gather(MPI_Comm comm, const void* input, void* output, std::int6
                        bool in_place) {
   MPI_Request request = MPI_REQUEST_NULL;
   const void* source = in_place ? MPI_IN_PLACE : input;
-  if (bytes <= INT_MAX) {
-    const int count = static_cast<int>(bytes);
-    require_mpi(MPI_Iallgather(source, count, MPI_BYTE, output, count, MPI_BYTE, comm, &request),
-                "MPI_Iallgather");
-    return request;
-  }
-  const ByteBlock block(bytes);
-  require_mpi(MPI_Iallgather(source, 1, block.type(), output, 1, block.type(), comm, &request),
-              "MPI_Iallgather");
+  const Bytes n(bytes);
+  require_mpi(
+      MPI_Iallgather(source, n.count(), n.type(), output, n.count(), n.type(), comm, &request),
+      "MPI_Iallgather");
   return request;
 }
 
 MPI_Request mpi_all_to_all(MPI_Comm comm, const void* input, void* output, std::int64_t bytes) {
   MPI_Request request = MPI_REQUEST_NULL;
-  if (bytes <= INT_MAX) {
-    const int count = static_cast<int>(bytes);
-    require_mpi(MPI_Ialltoall(input, count, MPI_BYTE, output, count, MPI_BYTE, comm, &request),
-                "MPI_Ialltoall");
-    return request;
-  }
-  const ByteBlock block(bytes);
-  require_mpi(MPI_Ialltoall(input, 1, block.type(), output, 1, block.type(), comm, &request),
-              "MPI_Ialltoall");
+  const Bytes n(bytes);
+  require_mpi(
+      MPI_Ialltoall(input, n.count(), n.type(), output, n.count(), n.type(), comm, &request),
+      "MPI_Ialltoall");
   return request;
 }
 
 MPI_Request mpi_broadcast(MPI_Comm comm, void* data, std::int64_t bytes, int root) {
   MPI_Request request = MPI_REQUEST_NULL;
-  const ByteBlock block(bytes);
-  require_mpi(MPI_Ibcast(data, 1, block.type(), root, comm, &request), "MPI_Ibcast");
+  const Bytes n(bytes);
+  require_mpi(MPI_Ibcast(data, n.count(), n.type(), root, comm, &request), "MPI_Ibcast");
   return request;
 }
 

@@ -29,14 +29,6 @@ Result<void> read_piece(checkpoint::PretrainedWeights& weights, const zero::Owne
 
 }  // namespace
 
-std::vector<checkpoint::NamedShape> shapes_of(const std::vector<shard::Parameter>& parameters) {
-  std::vector<checkpoint::NamedShape> shapes;
-  for (const shard::Parameter& parameter : parameters) {
-    shapes.push_back({parameter.name, parameter.shape});
-  }
-  return shapes;
-}
-
 Result<void> read_weights(checkpoint::PretrainedWeights& weights, zero::Sharder& sharder) {
   std::vector<std::byte> buffer;
   for (const zero::OwnedPiece& piece : sharder.held()) {

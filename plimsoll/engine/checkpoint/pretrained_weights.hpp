@@ -2,21 +2,15 @@
 // any stage.
 #pragma once
 
-#include <vector>
-
 #include "plimsoll/checkpoint/pretrained.hpp"
 #include "plimsoll/engine/zero/sharder.hpp"
-#include "plimsoll/shard/units.hpp"
 
 namespace plimsoll::engine {
-
-// What PretrainedWeights::open() is told, so that its positions are those of `parameters`.
-std::vector<checkpoint::NamedShape> shapes_of(const std::vector<shard::Parameter>& parameters);
 
 // Reads what this rank holds (Sharder::held()), widened or rounded to what the optimizer updates, then
 // brings the rest where it is read; adapters keep their values. Beside the run's own memory it takes a
 // buffer of at most 8 MiB. Collective; between steps. Precondition: `weights` was opened with
-// shapes_of(sharder.parameters()). An Error on one rank leaves its values undefined and makes no
+// checkpoint::shapes_of(sharder.parameters()). An Error on one rank leaves its values undefined and makes no
 // collective call.
 Result<void> read_weights(checkpoint::PretrainedWeights& weights, zero::Sharder& sharder);
 

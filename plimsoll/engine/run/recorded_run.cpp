@@ -28,7 +28,11 @@ timeline::Timeline record_run(const network::Network& network, const plan::Job& 
   Runner runner(network, job, runner_options);
   for (std::int32_t s = 0; s < options.steps; ++s) {
     if (options.before_step) options.before_step(s);
-    job.infers() ? void(runner.infer()) : void(runner.step());
+    if (job.infers()) {
+      runner.infer();
+    } else {
+      runner.step();
+    }
   }
   return meter.finish();
 }

@@ -174,8 +174,8 @@ class Loop {
 
   void initialise(TrainingObserver& observer) {
     zero::Sharder& sharder = runner_.shards()->sharder();
-    auto weights = or_throw(
-        checkpoint::PretrainedWeights::open(options_.init, spec_, shapes_of(sharder.parameters())));
+    auto weights = or_throw(checkpoint::PretrainedWeights::open(
+        options_.init, spec_, checkpoint::shapes_of(sharder.parameters())));
     or_throw(read_weights(weights, sharder));
     observer.told(fmt::format("weights of {}: {} bytes read by rank {}", options_.init,
                               grouped(weights.bytes_read()), world_.rank()));
@@ -316,7 +316,7 @@ Result<void> check_training(const network::NetworkSpec& spec, const plan::Job& j
 Result<void> check_init(const network::NetworkSpec& spec, const plan::Job& job,
                         const TrainingOptions& options) {
   const network::Network network = network::build_network(spec, job.build_options());
-  const auto shapes = shapes_of(plan::units_of(network, job.ranks).parameters);
+  const auto shapes = checkpoint::shapes_of(plan::units_of(network, job.ranks).parameters);
   const auto weights = checkpoint::PretrainedWeights::open(options.init, spec, shapes);
   if (!weights) return tl::unexpected(weights.error());
   return {};

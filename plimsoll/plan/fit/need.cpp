@@ -70,6 +70,7 @@ const std::vector<shard::UnitLayout>& NeedSearch::layouts_of(const Job& job) {
   const network::BuildOptions standard;
   key.options.batch = standard.batch;
   key.options.sequence = standard.sequence;
+  key.options.context = standard.context;
   key.options.kernel = standard.kernel;
   key.options.dropout = standard.dropout;
   key.options.checkpoint = standard.checkpoint;
@@ -148,9 +149,10 @@ std::optional<Need> NeedSearch::ask(const Job& job, Asked asked) {
   if (!validate(job, spec_)) return std::nullopt;
   ++walks_;
   try {
-    Need need = decide(job, asked, available_bytes(job));
-    need.available = available_bytes(job);
-    need.fits = need.bytes <= need.available;
+    const std::int64_t available = available_bytes(job);
+    Need need = decide(job, asked, available);
+    need.available = available;
+    need.fits = need.bytes <= available;
     if (asked == Asked::kIfFits && !need.fits) return std::nullopt;
     return need;
   } catch (const DoesNotFit&) {

@@ -74,7 +74,7 @@ class NeedSearch {
     network::Network network;
   };
 
-  enum class Asked { kNeed, kVerdict, kIfFits };
+  enum class Asked : std::uint8_t { kNeed, kVerdict, kIfFits };
 
   std::optional<Need> ask(const Job& job, Asked asked);
   Need decide(const Job& job, Asked asked, std::int64_t available);
