@@ -53,7 +53,7 @@ LIBRARIES = (
                                   "plimsoll/engine/dry/", "plimsoll/engine/nccl/")),
     (("nlohmann/",), ("plimsoll/formats/", "plimsoll/checkpoint/", "plimsoll/report/",
                       "plimsoll/cli/")),
-    (("xxhash.h",), ("plimsoll/checkpoint/checksum.cpp",)),
+    (("xxhash.h",), ("plimsoll/checkpoint/checksum.cpp", "plimsoll/checkpoint/checksum_avx2.cpp")),
     (("CLI/",), ("plimsoll/cli/",)),
     (("mpi.h",), ("plimsoll/comm/",)),
     (("doctest/",), ()),

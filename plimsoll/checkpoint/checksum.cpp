@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/checkpoint/checksum_avx2.hpp"
+
 // The library's functions become part of this file: nothing is left to link or to install.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -16,6 +18,7 @@ struct Checksum::State {
 };
 
 std::uint64_t checksum_of(std::span<const std::byte> bytes) {
+  if (has_avx2()) return checksum_avx2(bytes.data(), bytes.size());
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 

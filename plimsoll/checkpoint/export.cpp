@@ -76,7 +76,9 @@ Result<std::vector<std::byte>> data_of(const Source& source, Reader& reader) {
   const std::int64_t count = elements(source);
   std::vector<std::byte> bytes(static_cast<std::size_t>(count * size));
   if (source.tensor == nullptr) return bytes;
-  auto read = reader.read(source.tensor->name, StateKind::kWeight, {0, count}, bytes);
+  auto read = reader.read(source.tensor->name, StateKind::kWeight, {0, count}, bytes).and_then([&] {
+    return reader.compare_checksums();
+  });
   if (!read) return tl::unexpected<Error>(read.error());
   if (!source.transposed) return bytes;
   const auto& shape = source.tensor->shape;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "plimsoll/checkpoint/background_checks.hpp"
 #include "plimsoll/checkpoint/checksum.hpp"
 #include "plimsoll/checkpoint/file.hpp"
 #include "plimsoll/checkpoint/verify.hpp"
@@ -19,6 +20,9 @@ struct Reader::State {
   std::map<std::string_view, const Tensor*> by_name = {};
   std::vector<std::optional<InputFile>> files = {};  // by rank, opened when needed
   std::int64_t bytes_read = 0;
+  BackgroundChecks checks = {};
+
+  State(std::string path, Manifest read) : folder(std::move(path)), manifest(std::move(read)) {}
 
   Result<void> read(const Place& place, std::int64_t skipped, std::span<std::byte> out) {
     auto& file = files[static_cast<std::size_t>(place.rank)];
@@ -46,12 +50,14 @@ struct Reader::State {
       const std::int64_t skipped = (common.begin - piece->elements.begin) * size;
       if (auto done = read(piece->place, skipped, part); !done) return done;
       if (common != piece->elements) continue;
-      const std::string whole = piece_name(tensor, state.kind, common);
-      if (auto same = compare(piece->place, whole, part); !same) return same;
+      checks.add([this, part, &place = piece->place, &tensor, kind = state.kind, common] {
+        return compare(place, piece_name(tensor, kind, common), part);
+      });
     }
     return {};
   }
 
+  // Also called by the thread of `checks`: reads only what never changes.
   Result<void> compare(const Place& place, const std::string& piece,
                        std::span<const std::byte> bytes) const {
     const std::uint64_t sum = checksum_of(bytes);
@@ -72,7 +78,7 @@ Result<Reader> Reader::open(const std::string& checkpoint_folder) {
   if (!found.findings.empty()) {
     return fail(checkpoint_folder, finding_text(found.findings.front()));
   }
-  auto state = std::make_unique<State>(State{checkpoint_folder, *std::move(found.manifest)});
+  auto state = std::make_unique<State>(checkpoint_folder, *std::move(found.manifest));
   for (const Tensor& tensor : state->manifest.tensors) state->by_name[tensor.name] = &tensor;
   state->files.resize(static_cast<std::size_t>(state->manifest.ranks));
   return Reader(std::move(state));
@@ -105,6 +111,8 @@ Result<void> Reader::read(std::string_view tensor, StateKind kind, const shard::
         "the buffer does not fit the range that is read");
   return state_->read_pieces(whole, *state, elements, out);
 }
+
+Result<void> Reader::compare_checksums() { return state_->checks.wait(); }
 
 Result<std::vector<std::byte>> Reader::read_blob(std::int32_t rank, std::string_view name) {
   const auto& blobs = state_->manifest.blobs;

@@ -36,7 +36,9 @@ std::int64_t check_rank(const test::Model& model, checkpoint::Reader& reader, sh
     for (const checkpoint::TensorState& state : tensor.states) {
       const auto expected = test::bytes_of(model, part.tensor, state.kind, part.elements);
       std::vector<std::byte> got(expected.size());
-      const auto read = reader.read(tensor.name, state.kind, part.elements, got);
+      const auto read = reader.read(tensor.name, state.kind, part.elements, got).and_then([&] {
+        return reader.compare_checksums();
+      });
       CAPTURE(piece_name(tensor, state.kind, part.elements));
       if (!read) FAIL_CHECK(format_error(read.error()));
       CHECK(got == expected);

@@ -19,6 +19,9 @@
 namespace plimsoll::comm {
 namespace {
 
+// How long a collective may still take to be complete when a failure has been heard.
+constexpr Milliseconds kLastPieces{250};
+
 // Memory that a group keeps between collectives: fresh pages cost more than the data's way.
 class Scratch {
  public:
@@ -67,6 +70,7 @@ class MpiWork final : public PendingWork {
  private:
   void begin();
   void begin_all_reduce();
+  [[noreturn]] void time_out(Clock::time_point begin, Clock::time_point deadline) const;
   void wait_for(MPI_Request& request, Clock::time_point deadline);
   void compare(Clock::time_point deadline);
   void sum_pieces(std::int64_t count, void* output) const;
@@ -208,31 +212,35 @@ Cause MpiWork::cause_here() const {
   return cause;
 }
 
+void MpiWork::time_out(Clock::time_point begin, Clock::time_point deadline) const {
+  Cause cause = cause_here();
+  cause.kind = CauseKind::kTimeout;
+  cause.text = fmt::format("did not arrive within {:.3g} s",
+                           std::chrono::duration<double>(deadline - begin).count());
+  group_.world().time_out(cause);
+}
+
 // Data move inside MPI_Test alone: as long as they could be on their way, it is called without a
-// pause; a late peer is then waited for with pauses.
+// pause; a late peer is then waited for with pauses. [Note: how a failure is told] in world.hpp
 void MpiWork::wait_for(MPI_Request& request, Clock::time_point deadline) {
   const auto begin = Clock::now();
   const std::int64_t moved = std::max(call_.input.bytes(), call_.output.bytes());
   const auto busy_until =
       begin + std::chrono::microseconds(100) + std::chrono::nanoseconds(moved);  // 1 GB/s
+  std::optional<Clock::time_point> hopeless_at;
   while (true) {
     int complete = 0;
     require_mpi(MPI_Test(&request, &complete, MPI_STATUS_IGNORE), "MPI_Test");
     if (complete != 0) return;
     const auto now = Clock::now();
-    if (now >= deadline) {
-      Cause cause = cause_here();
-      cause.kind = CauseKind::kTimeout;
-      cause.text = fmt::format("did not arrive within {:.3g} s",
-                               std::chrono::duration<double>(deadline - begin).count());
-      group_.world().time_out(cause);
-    }
+    if (hopeless_at && now >= *hopeless_at) group_.world().throw_failure();
+    if (now >= deadline) time_out(begin, deadline);
     if (now < busy_until) {
       std::this_thread::yield();
-    } else {
-      group_.world().listen();
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      continue;
     }
+    if (!hopeless_at && group_.world().hears_failure()) hopeless_at = now + kLastPieces;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }
 

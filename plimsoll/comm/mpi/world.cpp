@@ -183,10 +183,13 @@ void MpiWorld::believe_code() {
   adopt(cause, cause.reporter == rank_, cause.reporter);
 }
 
-void MpiWorld::listen() {
+bool MpiWorld::hears_failure() {
   take_in();
   if (!cause_ && left_ && Clock::now() - *left_ > kRollCall) believe_code();
-  if (!cause_) return;
+  return failed();
+}
+
+void MpiWorld::throw_failure() {
   if (cause_->kind == CauseKind::kTimeout) roll_call();
   throw_cause(*cause_);
 }
@@ -206,8 +209,7 @@ void MpiWorld::roll_call() {
 
 void MpiWorld::time_out(const Cause& cause) {
   fail(cause);
-  roll_call();
-  throw_cause(*cause_);
+  throw_failure();
 }
 
 // Of the causes that ranks had of their own the first by the clocks of their hosts, else what was heard.

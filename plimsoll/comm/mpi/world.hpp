@@ -2,7 +2,8 @@
 //
 // [Note: how a failure is told] A rank that fails sends its cause to all others, and once more its exit code at the
 // end. Whoever waits listens every 100 us; a word that comes first makes the listener fail with the same
-// cause, so it sends its own word, too. After a deadline that is a roll call: who is silent has not arrived.
+// cause, so it sends its own word, too. It gives what it waits for a quarter of a second more: the speaker may
+// have got all of that collective, and found its cause in it, before the last pieces are here. After a deadline that is a roll call: who is silent has not arrived.
 // A code without a cause may be one that all ranks are about to return: it counts after half a second.
 // The first cause is printed by the rank that had it (a Mismatch by its reporter), which then ends the job.
 //
@@ -46,8 +47,10 @@ class MpiWorld {
   void throw_if_failed() const {
     if (cause_) throw_cause(*cause_);
   }
-  // For waits: takes in what has arrived, and throws the failure when there is one.
-  void listen();
+  // For waits: takes in what has arrived. True when there is a failure.
+  bool hears_failure();
+  // That failure, after a roll call when it is a deadline's.
+  [[noreturn]] void throw_failure();
   // This rank's deadline has passed: waits for everybody's word at most half a second, then throws
   // Timeout with the first silent rank.
   [[noreturn]] void time_out(const Cause& cause);

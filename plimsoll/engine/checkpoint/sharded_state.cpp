@@ -90,7 +90,8 @@ void add_buffers(const zero::Sharder& sharder, std::size_t first, std::vector<Sa
 Result<void> read_buffer(checkpoint::Reader& reader, const zero::NamedBuffer& buffer) {
   if (buffer.tensor.numel() == 0) return {};
   const at::Tensor values = at::empty(buffer.tensor.sizes(), buffer.tensor.options());
-  auto read = reader.read(buffer.name, StateKind::kBuffer, {0, values.numel()}, bytes_of(values));
+  auto read = reader.read(buffer.name, StateKind::kBuffer, {0, values.numel()}, bytes_of(values))
+                  .and_then([&] { return reader.compare_checksums(); });
   if (read) zero::copy_elements(buffer.tensor, values);
   return read;
 }
@@ -183,6 +184,7 @@ Result<void> read_state(checkpoint::Reader& reader, zero::Sharder& sharder) {
     });
     if (!result) return result;
   }
+  if (result = reader.compare_checksums(); !result) return result;
   for (const zero::NamedBuffer& buffer : sharder.buffers()) {
     if (auto read = read_buffer(reader, buffer); !read) return read;
   }
