@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/engine/library/process_memory.hpp"
 #include "plimsoll/engine/optim/kernels.hpp"
 #include "plimsoll/engine/run/runner.hpp"
 #include "plimsoll/network/families/families.hpp"
@@ -175,6 +176,7 @@ void optimizer(std::int64_t n) {
 // train_bench [small|large|meter|optimizer]...: which parts; all of them without arguments.
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  engine::keep_memory();  // as a rank of `plimsoll train` does
   at::set_num_threads(1);
   const auto wanted = [&](std::string_view part) {
     if (argc == 1) return true;

@@ -12,6 +12,8 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
 
+#include "plimsoll/engine/library/process_memory.hpp"
+
 namespace plimsoll::engine {
 namespace {
 
@@ -69,6 +71,7 @@ class CpuAllocator final : public c10::Allocator {
     constexpr std::size_t most = std::numeric_limits<std::int64_t>::max() - kHeaderBytes;
     TORCH_CHECK(bytes <= most, "an allocation of ", bytes, " bytes is beyond 64-bit arithmetic");
     auto* memory = static_cast<std::byte*>(c10::alloc_cpu(bytes + kHeaderBytes));
+    heap_reaches(memory + kHeaderBytes + bytes);
     new (memory) Block(open_block(bytes, current_unseen == Unseen::kNothing));
     std::byte* data = memory + kHeaderBytes;
     return {data, data, &release, cpu};

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/engine/library/process_memory.hpp"
 #include "plimsoll/engine/torch.hpp"
 
 namespace plimsoll::engine::zero {
@@ -15,6 +16,7 @@ namespace plimsoll::engine::zero {
 std::function<int(comm::Communicator&)> as_rank(std::function<int(comm::Communicator&)> body,
                                                 int ranks_here) {
   return [body = std::move(body), ranks_here](comm::Communicator& world) {
+    keep_memory();
     const int cores = static_cast<int>(std::thread::hardware_concurrency());
     at::set_num_threads(std::max(1, cores / (ranks_here > 0 ? ranks_here : world.size())));
     try {
