@@ -16,10 +16,11 @@ namespace plimsoll::bench {
 struct Shape {
   std::string_view name;
   int layers, dim, heads, vocabulary, sequence, batch;  // batch: of one rank
-  std::size_t pairs;
+  std::size_t pairs;                                    // of steps in one process
+  std::size_t sharded_pairs;  // of steps on ranks, for each of four matchups
 };
-inline constexpr Shape kGpt10M{"GPT 10M", 6, 384, 6, 256, 256, 4, 41};
-inline constexpr Shape kGpt124M{"GPT 124M", 12, 768, 12, 50304, 256, 1, 25};
+inline constexpr Shape kGpt10M{"GPT 10M", 6, 384, 6, 256, 256, 4, 41, 31};
+inline constexpr Shape kGpt124M{"GPT 124M", 12, 768, 12, 50304, 256, 1, 25, 9};
 
 // What tests::ClosedFormRun needs; `batch` of all ranks together.
 nlohmann::json config_of(const Shape& shape, int batch);

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Runs all benchmarks and prints their tables on stdout; progress goes to stderr.
 #
-#   bench/run_all.sh           about ten minutes
+#   bench/run_all.sh           about half an hour, two thirds of it sharded training
 #   bench/run_all.sh --long    also 3,000 random jobs, planner against libtorch event by event, all
 #                              combinations of a sharded step (oracle 1), the recorded 10M runs on
-#                              ranks, and 500 kills of a training run
+#                              ranks, sharded training on 4 ranks, and 500 kills of a training run
 #
 # A figure that misses its goal prints OVER and is no failure. Exit 1 when something fails to run.
 #
@@ -65,9 +65,9 @@ part training-10M "$build/bin/train_bench" small
 part training-124M "$build/bin/train_bench" large
 part sharded-10M "$build/bin/shard_bench" small 2
 part sharded-124M "$build/bin/shard_bench" large 2
-part sharded-10M-4 "$build/bin/shard_bench" small 4
 part overlap "$build/bin/shard_bench" overlap
 if [ $long = yes ]; then
+    part sharded-10M-4 "$build/bin/shard_bench" small 4 9
     cd "$root"
     part fits env PLIMSOLL_JOBS=500 "$build/bin/test_fit"
     part random-jobs env PLIMSOLL_JOBS=3000 "$build/bin/test_differential"
