@@ -101,7 +101,9 @@ void OptimizerWalk::count_step(std::size_t i) {
 void OptimizerWalk::scale_gradients() {
   if (job_.accumulate == 1) return;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (has_gradient(i)) rules::in_place_with_number(a_, parameters_[i]);
+    if (!has_gradient(i)) continue;
+    a_.operation = first_operation_ + static_cast<timeline::OperationId>(i);
+    rules::in_place_with_number(a_, parameters_[i]);
   }
 }
 
@@ -207,7 +209,9 @@ void OptimizerWalk::step() {
   scale_gradients();
   if (makes_states_first()) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (has_gradient(i)) make_state(i);
+      if (!has_gradient(i)) continue;
+      a_.operation = first_operation_ + static_cast<timeline::OperationId>(i);
+      make_state(i);
     }
   }
   const bool lists = job_.optimizer != Optimizer::kAdafactor;  // its default is the loop

@@ -193,9 +193,13 @@ void ShardWalk::reduce(std::size_t unit) {
     sums.output =
         block(sums.buffers.output, sums.buffers.output_stays ? Tag::kGradients : Tag::kReduce);
   }
-  traffic_.reductions.bytes = checked_add(traffic_.reductions.bytes,
-                                          shard::reduce_traffic(layout, job_.stage, arithmetic_));
-  ++traffic_.reductions.units;
+  count(traffic_.reductions, shard::reduce_traffic(layout, job_.stage, arithmetic_));
+}
+
+// Of the unit whose turn it is.
+void ShardWalk::count(CollectiveCount& kind, std::int64_t bytes) const {
+  kind.units += a_.weight();
+  kind.bytes = checked_add(kind.bytes, checked_mul(a_.weight(), bytes));
 }
 
 void ShardWalk::finish_reduction(std::size_t unit) {
@@ -238,10 +242,6 @@ void ShardWalk::carry_out(shard::Actions actions) {
 void ShardWalk::carry_out(const Action& action) {
   const auto unit = static_cast<std::size_t>(action.unit);
   const shard::UnitLayout& layout = units_.layouts[unit];
-  const auto count = [](CollectiveCount& kind, std::int64_t bytes) {
-    ++kind.units;
-    kind.bytes = checked_add(kind.bytes, bytes);
-  };
   a_.operation = first_operation_ + static_cast<timeline::OperationId>(unit);
   switch (action.kind) {
     case ActionKind::kGather:

@@ -68,6 +68,7 @@ class ShardWalk {
   void gradient_border(std::int32_t operation);
   void carry_out(shard::Actions actions);
   void carry_out(const shard::Action& action);
+  void count(CollectiveCount& kind, std::int64_t bytes) const;
   void reduce(std::size_t unit);
   void finish_reduction(std::size_t unit);
 

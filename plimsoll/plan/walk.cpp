@@ -37,6 +37,7 @@ class WalkBackend {
         result_(result),
         autograd_(job.facts(), sink, options.memory) {
     autograd_.grad_mode = !job.infers();
+    if (options.weights != nullptr) autograd_.weights = *options.weights;
     if (job.sharded()) shards_.emplace(autograd_, network, job, first_unit_operation(network));
   }
 

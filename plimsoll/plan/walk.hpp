@@ -30,6 +30,9 @@ struct WalkOptions {
   // those up to the last one would only repeat what it saw. They are left out then, and count in the
   // traffic. Empty: all are walked. The first and the last micro-batch differ from the others.
   std::function<bool()> repeats = nullptr;
+  // By operation id: how many operations of a larger network the one of this id stands for; FLOPs and traffic
+  // count that often. Null: one each.
+  const std::vector<std::int64_t>* weights = nullptr;
   // Reused by one walk after the other, which then asks the system for none; null: the walk's own.
   network::AutogradMemory* memory = nullptr;
 };

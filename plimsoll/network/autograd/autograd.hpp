@@ -89,10 +89,19 @@ class Autograd {
   std::vector<SavedRecord>* ledger = nullptr;  // when set, every save is appended
   FlopCount flops;
   FlopCount recompute_flops;  // of reruns; not in `flops`
+  // By operation id: how many operations of a larger network the one of this id stands for. FLOPs count
+  // that often. Empty: one each.
+  std::span<const std::int64_t> weights;
   // Called after a leaf's gradient is complete in this backward pass.
   std::function<void(TensorImpl& leaf)> on_leaf_gradient;
   // Called with Node::watch before a watched node runs: where a hook on its output would be.
   std::function<void(std::int32_t watch)> on_watched_node;
+
+  std::int64_t weight() const { return weights.empty() ? 1 : weights[operation]; }
+  // FLOPs of the operation that runs.
+  void count(std::int64_t FlopCount::*kind, std::int64_t number) {
+    flops.*kind = checked_add(flops.*kind, checked_mul(weight(), number));
+  }
 
   // --- tensors
   Tensor empty(const Dims& shape, DType dtype) {

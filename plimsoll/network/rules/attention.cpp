@@ -30,9 +30,8 @@ void count_attention(Autograd& a, const Dims& q, const AttentionSquare& square,
   const std::int64_t heads = checked_mul(q[0], q[1]);
   const std::int64_t per_pair = checked_mul(checked_mul(2 * products, heads), q[3]);
   const std::int64_t pairs = checked_mul(square.queries, square.keys);
-  a.flops.attention_full = checked_add(a.flops.attention_full, checked_mul(per_pair, pairs));
-  a.flops.attention_exact =
-      checked_add(a.flops.attention_exact, checked_mul(per_pair, square.seen));
+  a.count(&FlopCount::attention_full, checked_mul(per_pair, pairs));
+  a.count(&FlopCount::attention_exact, checked_mul(per_pair, square.seen));
 }
 
 // Slots of saved tensors; seed and offset only where the library keeps them.

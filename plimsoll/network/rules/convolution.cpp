@@ -26,8 +26,7 @@ std::int64_t product(std::initializer_list<std::int64_t> factors) {
 }
 
 void count(Autograd& a, const Dims& x, std::int64_t out_channels) {
-  const std::int64_t flops = product({2, kWindow, out_channels, x[0], x[1], x[2], x[3]});
-  a.flops.convolution = checked_add(a.flops.convolution, flops);
+  a.count(&FlopCount::convolution, product({2, kWindow, out_channels, x[0], x[1], x[2], x[3]}));
 }
 
 // The sizes of one convolution and the copies that its kernels make.

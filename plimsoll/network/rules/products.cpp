@@ -48,8 +48,7 @@ void copy_operands(Autograd& a, const Matrix& x, const Matrix& y, DType dtype) {
 Tensor product(Autograd& a, const Tensor& x, const Tensor& y) {
   const std::int64_t rows = x.size(0);
   const std::int64_t columns = y.size(1);
-  a.flops.matmul = checked_add(a.flops.matmul,
-                               checked_mul(checked_mul(checked_mul(2, rows), columns), x.size(1)));
+  a.count(&FlopCount::matmul, checked_mul(checked_mul(checked_mul(2, rows), columns), x.size(1)));
   const DType dtype = promote({&x, &y});
   Tensor out = a.empty({rows, columns}, dtype);
   copy_operands(a, matrix_of(x, 0), matrix_of(y, 0), dtype);
@@ -102,13 +101,12 @@ void count_bmm(Autograd& a, const Dims& x, std::int64_t columns, const Attention
   const std::int64_t flops =
       checked_mul(checked_mul(checked_mul(2, columns), x[0]), checked_mul(x[1], x[2]));
   if (square.queries == 0) {
-    a.flops.matmul = checked_add(a.flops.matmul, flops);
+    a.count(&FlopCount::matmul, flops);
     return;
   }
   const std::int64_t pairs = checked_mul(square.queries, square.keys);
-  a.flops.attention_full = checked_add(a.flops.attention_full, flops);
-  a.flops.attention_exact =
-      checked_add(a.flops.attention_exact, checked_mul(flops / pairs, square.seen));
+  a.count(&FlopCount::attention_full, flops);
+  a.count(&FlopCount::attention_exact, checked_mul(flops / pairs, square.seen));
 }
 
 // One step of a batched product: which operands are copied, and how often.
