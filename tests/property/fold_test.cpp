@@ -21,7 +21,7 @@ using timeline::EventKind;
 void deepen(RandomJob& random, Dice& dice) {
   network::NetworkSpec& spec = random.spec;
   const std::int64_t period = spec.layer_facts.empty() ? 1 : dice.between(1, 3);
-  spec.layers = period * dice.between(7, 9) + dice.between(0, period - 1);
+  spec.layers = period * dice.between(9, 11) + dice.between(0, period - 1);
   if (spec.layer_facts.empty()) return;
   const auto facts = spec.layer_facts;
   spec.layer_facts.clear();
@@ -89,16 +89,17 @@ TEST_CASE("1,000 random jobs of many layers: folded and whole walks are one stre
   int folded = 0;
   int tried = 0;
   for_each_random_job(1000, [&](RandomJob random) {
-    if (random.spec.family == network::Family::kCnn) return;
+    if (random.spec.family == network::Family::kCnn || !random.job.freeze.empty()) return;
     deepen(random, dice);
     if (!plan::validate(random.job, random.spec)) return;
     CAPTURE(to_text(random));
     ++tried;
     folded += check_one(random) ? 1 : 0;
   });
-  MESSAGE(fmt::format("{} of {} folded", folded, tried));
-  // The others have what a fold does not cover: frozen parts, snapshots, inference.
-  CHECK(folded >= tried / 2);
+  // The others are updated as lists with nothing that learns behind the layers: their temporaries die after
+  // the last layer's.
+  CAPTURE(tried);
+  CHECK(folded >= tried - tried / 40);
 }
 
 }  // namespace plimsoll::test

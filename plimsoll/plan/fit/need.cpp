@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "plimsoll/plan/memory_sink.hpp"
+#include "plimsoll/plan/fold/folded_walk.hpp"
 #include "plimsoll/plan/network_units.hpp"
-#include "plimsoll/plan/walk.hpp"
 #include "plimsoll/shard/memory.hpp"
 
 namespace plimsoll::plan {
@@ -57,12 +56,37 @@ std::int64_t weights_and_cache(const network::Network& network) {
 
 }  // namespace
 
-const network::Network& NeedSearch::network_of(const Job& job) {
+NeedSearch::Built& NeedSearch::built_for(const Job& job) {
   const network::BuildOptions options = job.build_options();
-  if (!built_ || built_->options != options) {
-    built_.emplace(Built{options, network::build_network(spec_, options)});
+  const bool known = built_ && built_->options == options && built_->snapshot == job.snapshot;
+  if (!known) built_.emplace(Built{options, job.snapshot, std::nullopt, std::nullopt, false});
+  return *built_;
+}
+
+const network::Network& NeedSearch::network_of(const Job& job) {
+  Built& built = built_for(job);
+  if (!built.network) built.network = network::build_network(spec_, built.options);
+  return *built.network;
+}
+
+const fold::FoldedNetwork* NeedSearch::folded_of(const Job& job) {
+  Built& built = built_for(job);
+  if (!std::exchange(built.tried_to_fold, true)) {
+    built.folded = fold::FoldedNetwork::of(spec_, job);
   }
-  return built_->network;
+  return built.folded ? &*built.folded : nullptr;
+}
+
+const network::Network& NeedSearch::any_network_of(const Job& job) {
+  const fold::FoldedNetwork* folded = folded_of(job);
+  return folded == nullptr ? network_of(job) : folded->network();
+}
+
+WalkResult NeedSearch::walked(const Job& job, const WalkOptions& options, timeline::Sink& sink) {
+  if (const fold::FoldedNetwork* folded = folded_of(job)) {
+    if (auto result = fold::walk(*folded, job, options, sink)) return *std::move(result);
+  }
+  return walk(network_of(job), job, options, sink);
 }
 
 const std::vector<shard::UnitLayout>& NeedSearch::layouts_of(const Job& job) {
@@ -92,14 +116,14 @@ std::int64_t available_bytes(const Job& job) {
   return hardware::memory_budget(*job.device, job.reserve).available();
 }
 
-Need NeedSearch::requested_need(const network::Network& network, const Job& job) {
+Need NeedSearch::requested_need(const Job& job) {
   // States exist from the start: the highest instant of the first step is no higher than that of a
   // steady one, and a search pays for one step instead of two.
   // Tensors of a micro-batch between the first and the last are those of the one before.
   const WalkOptions options{
       .steps = 1, .warm = true, .repeats = [] { return true; }, .memory = &memory_};
   timeline::PeakSink sink;
-  const WalkResult result = walk(network, job, options, sink);
+  const WalkResult result = walked(job, options, sink);
   Need need;
   need.bytes = need.requested = sink.peak(0).bytes;
   need.flops = flops_of(result.flops, job.accumulate);
@@ -108,9 +132,13 @@ Need NeedSearch::requested_need(const network::Network& network, const Job& job)
 }
 
 // Both steps, as a plan walks them: what the first one leaves in the allocator is part of the figure.
-Need NeedSearch::reserved_need(const network::Network& network, const Job& job, MemorySink& sink) {
-  const WalkOptions options{.repeats = SameBlocks(sink.allocator->allocator()), .memory = &memory_};
-  const WalkResult result = walk(network, job, options, sink);
+Need NeedSearch::reserved_need(const Job& job, MemorySink& sink) {
+  // A folded walk cannot ask the allocator on its way.
+  const bool asks = job.accumulate > 2;
+  WalkOptions options{.memory = &memory_};
+  if (asks) options.repeats = SameBlocks(sink.allocator->allocator());
+  const WalkResult result =
+      asks ? walk(network_of(job), job, options, sink) : walked(job, options, sink);
   Need need;
   need.bytes = sink.allocator->reserved_peak().bytes;
   for (std::int32_t step = 0; step < options.steps; ++step) {
@@ -131,18 +159,17 @@ Need NeedSearch::decide(const Job& job, Asked asked, std::int64_t available) {
     least.at_least = true;
     if (least.bytes > available) return least;
   }
-  const network::Network& network = network_of(job);
-  if (job.backend == Backend::kCpu) return requested_need(network, job);
+  if (job.backend == Backend::kCpu) return requested_need(job);
   if (asked == Asked::kIfFits) {
-    FittingSink sink(network, job);
-    return reserved_need(network, job, sink);
+    FittingSink sink(any_network_of(job), job);
+    return reserved_need(job, sink);
   }
   if (asked == Asked::kVerdict) {
-    const Need need = requested_need(network, job);
+    const Need need = requested_need(job);
     if (need.bytes > available) return need;
   }
-  MemorySink sink(network, job);
-  return reserved_need(network, job, sink);
+  MemorySink sink(any_network_of(job), job);
+  return reserved_need(job, sink);
 }
 
 std::optional<Need> NeedSearch::ask(const Job& job, Asked asked) {

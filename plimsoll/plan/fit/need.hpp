@@ -19,8 +19,10 @@
 #include "plimsoll/network/autograd/autograd.hpp"
 #include "plimsoll/network/families/families.hpp"
 #include "plimsoll/network/network.hpp"
+#include "plimsoll/plan/fold/folded_network.hpp"
 #include "plimsoll/plan/job.hpp"
 #include "plimsoll/plan/memory_sink.hpp"
+#include "plimsoll/plan/walk.hpp"
 #include "plimsoll/shard/layout.hpp"
 
 namespace plimsoll::plan {
@@ -69,20 +71,29 @@ class NeedSearch {
     std::int32_t ranks = 1;
     bool operator==(const StatesKey&) const = default;
   };
+  // For jobs of the same build options.
   struct Built {
     network::BuildOptions options;
-    network::Network network;
+    bool snapshot = false;
+    std::optional<network::Network> network;
+    std::optional<fold::FoldedNetwork> folded;
+    bool tried_to_fold = false;
   };
 
   enum class Asked : std::uint8_t { kNeed, kVerdict, kIfFits };
 
   std::optional<Need> ask(const Job& job, Asked asked);
   Need decide(const Job& job, Asked asked, std::int64_t available);
-  // Valid until the next call.
+  // These are valid until the next call of one of them for another job.
+  Built& built_for(const Job& job);
   const network::Network& network_of(const Job& job);
+  const fold::FoldedNetwork* folded_of(const Job& job);
+  // The same to everything but a walk: the one that is there for less work.
+  const network::Network& any_network_of(const Job& job);
   const std::vector<shard::UnitLayout>& layouts_of(const Job& job);
-  Need requested_need(const network::Network& network, const Job& job);
-  Need reserved_need(const network::Network& network, const Job& job, MemorySink& sink);
+  WalkResult walked(const Job& job, const WalkOptions& options, timeline::Sink& sink);
+  Need requested_need(const Job& job);
+  Need reserved_need(const Job& job, MemorySink& sink);
 
   const network::NetworkSpec& spec_;
   network::AutogradMemory memory_;

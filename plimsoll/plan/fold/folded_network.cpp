@@ -74,6 +74,9 @@ std::optional<FoldedNetwork> FoldedNetwork::of(const network::NetworkSpec& spec,
                        folded.add_places(units_of_parameters(network)) &&
                        folded.add_places(units_themselves(network));
   if (!regular) return std::nullopt;
+  const std::size_t units = unit_names(network).size();
+  std::for_each(folded.places_.end() - static_cast<std::ptrdiff_t>(units), folded.places_.end(),
+                [](Place& place) { place.is_unit = true; });
   return folded;
 }
 
@@ -106,9 +109,9 @@ bool FoldedNetwork::add_places(const std::vector<std::int32_t>& units) {
     behind = behind || period > kInner;
     const std::int64_t id = ids_ + static_cast<std::int64_t>(i);
     if (period == Place::kRoot) {
-      places_.push_back({period, id + (behind ? left_out : 0), 0});
+      places_.push_back({period, false, id + (behind ? left_out : 0), 0});
     } else {
-      places_.push_back({period, id - period * stride, stride});
+      places_.push_back({period, false, id - period * stride, stride});
     }
     weights_.push_back(period == kRepeated ? inner_ - kInner + 1 : 1);
   }

@@ -3,10 +3,11 @@
 // [Note: folding] Equal layers do equal things: what layer 40 of 126 allocates, saves and releases is what layer
 // 39 does, with blocks of its own. So a few layers are walked, and the events of the others are written from
 // theirs. Layers that differ in a pattern (gemma2: every other one sees a window) are taken in periods of it.
-// The short network has the first period, four inner ones, and the last one with what does not fill a
-// period. Inner ones are 1, 2, .. M in the whole network and 1, 2, 3, 4 in the short one; 2 stands for all
-// that are left out. Nothing is assumed of the walk beyond that: where the events of 2 and 3 differ in
-// more than their blocks, it is not unfolded (unfold.hpp), and the whole network is walked.
+// The short network has the first period, six inner ones, and the last one with what does not fill a
+// period. Inner ones are 1, 2, .. M in the whole network and 1 .. 6 in the short one; 3 stands for all
+// that are left out. A layer may touch blocks of the two before it and behind it: a unit that is gathered ahead.
+// Nothing else is assumed of the walk: where the events of 3 and 4 differ in more than their place, it is
+// not unfolded (unfold.hpp), and the whole network is walked.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +22,17 @@
 namespace plimsoll::plan::fold {
 
 // Inner periods of the short network.
-inline constexpr std::int32_t kInner = 4;
+inline constexpr std::int32_t kInner = 6;
 // The one that stands for those left out.
-inline constexpr std::int32_t kRepeated = 2;
+inline constexpr std::int32_t kRepeated = 3;
+// Farthest period whose blocks are touched.
+inline constexpr std::int32_t kReach = 2;
 
 // Where an operation id of the short network belongs.
 struct Place {
   static constexpr std::int32_t kRoot = -1;
   std::int32_t period = kRoot;  // 0 the first, 1 .. kInner, kInner + 1 the last
+  bool is_unit = false;         // of the schedule, which works ahead
   // The id in the whole network, of a place in period p: id + stride p. Root: id.
   std::int64_t id = 0;
   std::int64_t stride = 0;

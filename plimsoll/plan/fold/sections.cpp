@@ -32,17 +32,20 @@ class Cutter {
  private:
   bool inside() const { return segments_.back().pass != Segment::kOutside; }
 
-  // Forward and backward release what they find; elsewhere a release belongs to what was made.
+  // Forward and backward go by their operations: the schedule works ahead, and releases belong to who makes
+  // them. Elsewhere a release belongs to what was made.
   std::int32_t period_of(const Event& event) {
-    const std::int32_t now = places_[event.operation].period;
-    if (event.kind == EventKind::kAllocate) {
+    const Place& now = places_[event.operation];
+    const bool allocates = event.kind == EventKind::kAllocate;
+    if (allocates) {
       if (made_.size() <= event.block) made_.resize(event.block + event.block / 2 + 1);
-      made_[event.block] = now;
-      return now;
+      made_[event.block] = now.period;
     }
     const bool runs = open_ && (phase_ == Phase::kForward || phase_ == Phase::kLoss ||
                                 phase_ == Phase::kBackward || phase_ == Phase::kReduce);
-    return runs ? now : made_[event.block];
+    if (runs && now.is_unit) return Place::kRoot;
+    const bool by_operation = allocates || (runs && now.period != Place::kRoot);
+    return by_operation ? now.period : made_[event.block];
   }
 
   bool meet_border(const Event& event) {
@@ -64,7 +67,7 @@ class Cutter {
     if (position > at_ + 1) return false;
     if (position == kBehind) return leave(kBehind);
     if (position == at_ + 1) return begin(pass_, position);
-    if (at_ < kInner) return position >= at_ - 2;
+    if (at_ < kInner) return position >= at_ - kReach;
     if (position == 1) return begin(++pass_, 1);
     return position == kBefore ? leave(kBefore) : true;
   }

@@ -66,9 +66,8 @@ class Unfolding::Encoder {
     item.block = births_[item.event.block];
     if (item.block.pass == Segment::kOutside) return true;
     if (segment.pass != Segment::kOutside) {
-      // Only neighbours are alike for every period.
       item.block.period -= segment.period;
-      return std::abs(item.block.period) <= 1;
+      return std::abs(item.block.period) <= kReach;
     }
     // Nobody would touch the blocks of the periods left out.
     if (item.block.period == kRepeated || item.block.period == kRepeated + 1) return false;
@@ -76,25 +75,25 @@ class Unfolding::Encoder {
     return true;
   }
 
-  static bool same(const Item& two, const Item& three) {
-    return two.event.bytes == three.event.bytes && two.event.kind == three.event.kind &&
-           two.event.tag == three.event.tag && two.event.to == three.event.to &&
-           two.block == three.block && two.stride == three.stride &&
-           two.operation + two.stride == three.operation;
+  static bool same(const Item& one, const Item& next) {
+    return one.event.bytes == next.event.bytes && one.event.kind == next.event.kind &&
+           one.event.tag == next.event.tag && one.event.to == next.event.to &&
+           one.block == next.block && one.stride == next.stride &&
+           one.operation + one.stride == next.operation;
   }
 
-  // Sections 2 and 3 of a pass are neighbours.
+  // The repeated section of each pass is as the one of the next period, which is its neighbour.
   bool is_periodic() const {
     for (std::size_t s = 0; s + 1 < out_.segments_.size(); ++s) {
-      const Segment* two = &out_.segments_[s];
-      const Segment* three = &out_.segments_[s + 1];
-      if (two->pass == Segment::kOutside || two->pass != three->pass) continue;
-      if (two->down) std::swap(two, three);
-      if (two->period != kRepeated) continue;
+      const Segment* one = &out_.segments_[s];
+      const Segment* next = &out_.segments_[s + 1];
+      if (one->pass == Segment::kOutside || one->pass != next->pass) continue;
+      if (one->down) std::swap(one, next);
+      if (one->period != kRepeated) continue;
       const auto item = [&](std::size_t i) {
         return out_.items_.begin() + static_cast<std::ptrdiff_t>(i);
       };
-      if (!std::equal(item(two->begin), item(two->end), item(three->begin), item(three->end), same))
+      if (!std::equal(item(one->begin), item(one->end), item(next->begin), item(next->end), same))
         return false;
     }
     return true;

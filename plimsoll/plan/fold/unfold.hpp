@@ -13,8 +13,8 @@ namespace plimsoll::plan::fold {
 
 class Unfolding {
  public:
-  // `brief`: a recorded walk of folded.network(). None when it is not periodic: sections 2 and 3 of a pass differ
-  // in an event, or something outside of passes touches a block of theirs.
+  // `brief`: a recorded walk of folded.network(). None when it is not periodic: the repeated section of a pass and the
+  // next one differ in an event, or something outside of passes touches a block of theirs.
   static std::optional<Unfolding> of(const FoldedNetwork& folded, const timeline::Timeline& brief);
 
   // The events of the whole network's walk. Blocks are numbered from 1 in the order of their allocation.
