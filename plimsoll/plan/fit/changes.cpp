@@ -109,13 +109,37 @@ class ChangeSearch {
     if (too_dear(chosen) || same_option_twice(chosen)) return;
     Chosen levels;
     for (const std::size_t i : chosen) levels.push_back(strongest_[i].level);
-    std::optional<Need> need =
-        chosen.size() == 1 ? strongest_[chosen[0]].need : need_with(chosen, levels);
-    if (!need || !need->fits) return;
-    // The dearest one is weakened first.
-    for (std::size_t j : dearest_first(chosen)) need = weaken(chosen, levels, j, *need);
+    const std::optional<Need> need = weakest(chosen, levels);
+    if (!need) return;
     fitting_.push_back(chosen);
     found_.push_back(change_of(chosen, levels, *need));
+  }
+
+  // The mildest levels that fit, from the strongest ones in `levels`, and what they need. First those of tensors
+  // alone are looked for, which walks of an allocator then have to confirm, or start from.
+  std::optional<Need> weakest(const Chosen& chosen, Chosen& levels) {
+    if (!search_.may_fit(job_with(chosen, levels))) return std::nullopt;
+    const Chosen order = dearest_first(chosen);
+    Chosen least = levels;
+    for (const std::size_t j : order) {
+      weaken(least, j, 0,
+             [&](const Chosen& milder) { return search_.may_fit(job_with(chosen, milder)); });
+    }
+    std::optional<Need> need = need_with(chosen, least);
+    if (need || least == levels) {
+      levels = least;
+      return need;
+    }
+    need = chosen.size() == 1 ? strongest_[chosen[0]].need : need_with(chosen, levels);
+    if (!need || !need->fits) return std::nullopt;
+    for (const std::size_t j : order) {
+      weaken(levels, j, least[j], [&](const Chosen& milder) {
+        const std::optional<Need> tried = need_with(chosen, milder);
+        if (tried) need = tried;
+        return tried.has_value();
+      });
+    }
+    return need;
   }
 
   Chosen dearest_first(const Chosen& chosen) const {
@@ -127,21 +151,18 @@ class ChangeSearch {
     return order;
   }
 
-  // The mildest level of move j with which it still fits; returns what that needs.
-  Need weaken(const Chosen& chosen, Chosen& levels, std::size_t j, Need need) {
-    std::size_t low = 0;
+  // Level j becomes the mildest one from `low` on with which `fits` is true; it is for the one it has.
+  template <class Fits>
+  static void weaken(Chosen& levels, std::size_t j, std::size_t low, const Fits& fits) {
     while (low < levels[j]) {
       Chosen milder = levels;
       milder[j] = low + (levels[j] - low) / 2;
-      const std::optional<Need> tried = need_with(chosen, milder);
-      if (tried) {
+      if (fits(milder)) {
         levels = std::move(milder);
-        need = *tried;
       } else {
         low = milder[j] + 1;
       }
     }
-    return need;
   }
 
   bool same_option_twice(const Chosen& chosen) const {

@@ -159,7 +159,7 @@ Need NeedSearch::decide(const Job& job, Asked asked, std::int64_t available) {
     least.at_least = true;
     if (least.bytes > available) return least;
   }
-  if (job.backend == Backend::kCpu) return requested_need(job);
+  if (job.backend == Backend::kCpu || asked == Asked::kIfTensorsFit) return requested_need(job);
   if (asked == Asked::kIfFits) {
     FittingSink sink(any_network_of(job), job);
     return reserved_need(job, sink);
@@ -187,6 +187,11 @@ std::optional<Need> NeedSearch::ask(const Job& job, Asked asked) {
   } catch (const OverflowError&) {
     return std::nullopt;
   }
+}
+
+bool NeedSearch::may_fit(const Job& job) {
+  const std::optional<Need> need = ask(job, Asked::kIfTensorsFit);
+  return need && need->fits;
 }
 
 std::optional<Need> NeedSearch::of(const Job& job) { return ask(job, Asked::kNeed); }

@@ -61,6 +61,9 @@ class NeedSearch {
   // The same when it fits, none when it does not: a walk ends at the first request that fails.
   std::optional<Need> if_fits(const Job& job);
 
+  // For less work again, false only where if_fits has none: whether its tensors alone would fit.
+  bool may_fit(const Job& job);
+
   const network::NetworkSpec& spec() const { return spec_; }
   int walks() const { return walks_; }  // so far
 
@@ -80,7 +83,7 @@ class NeedSearch {
     bool tried_to_fold = false;
   };
 
-  enum class Asked : std::uint8_t { kNeed, kVerdict, kIfFits };
+  enum class Asked : std::uint8_t { kNeed, kVerdict, kIfFits, kIfTensorsFit };
 
   std::optional<Need> ask(const Job& job, Asked asked);
   Need decide(const Job& job, Asked asked, std::int64_t available);
