@@ -38,6 +38,7 @@ void add_engine(report::Doctor& doctor) {
   doctor.engine = engine.available;
   doctor.libtorch = engine.libtorch;
   doctor.cuda_backend = engine.cuda;
+  doctor.mpi = engine.mpi;
   doctor.known_libtorch = network::kKnownLibtorch;
   doctor.facts_apply = engine.libtorch && without_build(*engine.libtorch) == doctor.known_libtorch;
   doctor.threads = threads_text(engine);

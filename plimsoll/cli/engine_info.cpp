@@ -1,5 +1,6 @@
 #include "plimsoll/cli/engine_info.hpp"
 
+#include "plimsoll/comm/mpi/mpi.hpp"
 #include "plimsoll/engine/library/version.hpp"
 #include "plimsoll/engine/torch.hpp"
 
@@ -9,6 +10,7 @@ EngineInfo engine_info() {
   EngineInfo info;
   info.available = true;
   info.libtorch = engine::libtorch_version();
+  info.mpi = comm::mpi_is_available();
   info.cuda = torch::cuda::is_available();
   info.threads = at::get_num_threads();
   return info;

@@ -12,6 +12,7 @@ struct EngineInfo {
   bool available = false;
   std::optional<std::string> libtorch;  // version as the library says it: "2.13.0+cpu"
   bool cuda = false;                    // CUDA kernels compiled in and a device there
+  bool mpi = false;                     // ranks can be started by mpirun
   std::optional<int> threads;           // of operations, when the library says
   std::optional<report::Missing> missing;
 };

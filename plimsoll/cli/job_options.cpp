@@ -36,7 +36,7 @@ std::vector<Option> job_options() {
       {"--device", "NAME", "a name of `plimsoll devices`, or a size such as 24GiB (none)", run},
       {"--reserve", "SIZE", "kept free on the device for its context (the device's)", run},
       {"--threads", "N", "threads of CPU kernels, which decide their scratch (1)", run},
-      {"--ranks", "R", "data-parallel ranks (1)", ranks},
+      {"--ranks", "R", "data-parallel ranks (1; train under mpirun: its ranks)", ranks},
       {"--zero", "STAGE", "what ranks divide: 0, 1, 2, 3, see docs/zero.md (0)", ranks},
       {"--prefetch", "N", "units gathered ahead at stage 3 (1)", ranks},
       {"--reshard-root", "", "stage 3: release the root after forward, gather it again", ranks},

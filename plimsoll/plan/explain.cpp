@@ -105,6 +105,7 @@ void explain_cache(const Plan& plan, Terms& terms) {
                    "sum over layers of e K (H key + H value), latent ones e "
                    "(rank + rotary)",
                    numbers, cache.bytes_per_token, "bytes", kSpec, Evidence::kSource, ""});
+  if (plan.inference) return;  // posts.kv_cache says it
   terms.push_back({"kv_cache.total", "B x sum over layers of min(T, window) x bytes per token",
                    fmt::format("{} x {}", job.batch, grouped(cache.bytes_per_row)), cache.total,
                    "bytes", kSpec, Evidence::kSource, ""});

@@ -15,6 +15,12 @@ std::string engine_text(const Doctor& d) {
                      d.cuda_backend ? "CPU and CUDA" : "CPU");
 }
 
+std::string ranks_text(const Doctor& d) {
+  if (!d.engine) return "planned, not run";
+  return std::string("processes of this host (--ranks R)") +
+         (d.mpi ? ", or of mpirun" : "; no MPI in this build");
+}
+
 std::string facts_text(const Doctor& d) {
   std::string text = fmt::format("of libtorch {} on the CPU", d.known_libtorch);
   if (!d.engine) return text + "; nothing here to compare them with";
@@ -38,6 +44,7 @@ std::string doctor_text(const Doctor& d, const TextStyle& style) {
   table.row({"", fmt::format("parameters alone (`params`) of {}",
                              fmt::join(d.counted_model_types, ", "))});
   table.row({"engine", engine_text(d)});
+  table.row({"ranks", ranks_text(d)});
   table.row({"byte-exact facts", facts_text(d)});
   table.row({"cores", fmt::format("{}", d.cores)});
   table.row({"memory", memory_text(d)});
@@ -67,6 +74,7 @@ Json doctor_json(const Doctor& d) {
   json["engine"] = {{"available", d.engine},
                     {"libtorch", d.libtorch ? Json(*d.libtorch) : Json(nullptr)},
                     {"cuda", d.cuda_backend},
+                    {"mpi", d.mpi},
                     {"known_libtorch", d.known_libtorch},
                     {"facts_apply", d.facts_apply}};
   json["machine"] = {{"cores", d.cores},

@@ -25,6 +25,7 @@ struct Doctor {
   bool engine = false;                  // compiled in
   std::optional<std::string> libtorch;  // version, when the engine is there
   bool cuda_backend = false;            // libtorch has CUDA kernels, and a device answers
+  bool mpi = false;                     // ranks can be started by mpirun
   std::string known_libtorch;           // whose behaviour the byte-exact facts describe
   bool facts_apply = false;             // the two are the same version
 

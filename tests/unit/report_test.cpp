@@ -180,6 +180,9 @@ TEST_CASE("doctor says when the library is another one than the facts describe")
   doctor.known_libtorch = "2.13.0";
   doctor.threads = "1";
   CHECK(contains(report::doctor_text(doctor, {}), "they may be off for this version"));
+  CHECK(contains(report::doctor_text(doctor, {}), "no MPI in this build"));
+  doctor.mpi = true;
+  CHECK(contains(report::doctor_text(doctor, {}), "or of mpirun"));
   doctor.facts_apply = true;
   CHECK(contains(report::doctor_text(doctor, {}), "they apply"));
   CHECK(contains(report::doctor_text(doctor, {}), "Nothing is missing."));
