@@ -7,7 +7,7 @@
 // A line "..." stands for any lines, dots at the end of a line for its rest. In a .md file transcripts are fenced blocks marked ```console;
 // any other file is one transcript. Commands run under sh in the repository root, stdout and stderr
 // together; `./run plimsoll` means the built program as well, and commands of other programs are not
-// run. `measure` and `train` run only where the engine is built.
+// run. What needs a training run is checked only where the engine is built.
 #pragma once
 
 #include <string>
