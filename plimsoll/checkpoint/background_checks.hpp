@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -24,16 +25,19 @@ class BackgroundChecks {
   // Returns at once; the thread starts with the first check. What the check reads must live until
   // wait() returns or this object ends.
   void add(Check check);
-  // Until all are done: the first error since the last call, or none. Behind an error nothing is checked.
+  // Until all are done: the first error since the last call, or none; what a check has thrown is thrown here.
+  // Behind an error nothing is checked.
   Result<void> wait();
 
  private:
   void work();
+  Result<void> run(const Check& check) noexcept;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Check> queue_;  // the one that runs included
   Result<void> result_;
+  std::exception_ptr thrown_;  // while no check runs, under the mutex
   bool ends_ = false;
   std::thread thread_;
 };

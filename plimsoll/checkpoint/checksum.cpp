@@ -18,7 +18,10 @@ struct Checksum::State {
 };
 
 std::uint64_t checksum_of(std::span<const std::byte> bytes) {
-  if (has_avx2()) return checksum_avx2(bytes.data(), bytes.size());
+#if PLIMSOLL_CHECKSUM_AVX2
+  static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
+  if (has_avx2) return checksum_avx2(bytes.data(), bytes.size());
+#endif
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 

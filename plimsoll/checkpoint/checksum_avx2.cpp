@@ -1,5 +1,5 @@
 // The same function for processors with AVX2, which reads twice as many bytes at a time. The pragma has to come
-// before every header, so this file is never part of a batch.
+// before every header, so this file is never part of a batch. What it defines may not run on other processors.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC target("avx2")
 #define XXH_INLINE_ALL
@@ -9,23 +9,9 @@
 
 namespace plimsoll::checkpoint {
 
-bool has_avx2() {
-  static const bool has = __builtin_cpu_supports("avx2") != 0;
-  return has;
-}
-
 std::uint64_t checksum_avx2(const void* data, std::size_t bytes) {
   return XXH3_64bits(data, bytes);
 }
-
-}  // namespace plimsoll::checkpoint
-#else
-#include "plimsoll/checkpoint/checksum_avx2.hpp"
-
-namespace plimsoll::checkpoint {
-
-bool has_avx2() { return false; }
-std::uint64_t checksum_avx2(const void*, std::size_t) { return 0; }
 
 }  // namespace plimsoll::checkpoint
 #endif

@@ -6,9 +6,14 @@
 
 namespace plimsoll::checkpoint {
 
-// Of this processor and this build.
-bool has_avx2();
-// Only where has_avx2().
+// Whether this build has it.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define PLIMSOLL_CHECKSUM_AVX2 1
+#else
+#define PLIMSOLL_CHECKSUM_AVX2 0
+#endif
+
+// Only on processors with AVX2.
 std::uint64_t checksum_avx2(const void* data, std::size_t bytes);
 
 }  // namespace plimsoll::checkpoint

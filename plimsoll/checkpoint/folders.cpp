@@ -66,7 +66,7 @@ Result<Newest> newest_valid(const std::string& folder, Depth depth) {
   Newest newest;
   for (const Entry& entry : *entries) {
     if (entry.temporary) {
-      newest.skipped.push_back({entry.folder, "the save was interrupted"});
+      newest.skipped.push_back({entry.folder, "the save was interrupted", true});
       continue;
     }
     const Verification found = verify(entry.folder, depth);
@@ -74,7 +74,10 @@ Result<Newest> newest_valid(const std::string& folder, Depth depth) {
       newest.found = entry;
       return newest;
     }
-    newest.skipped.push_back({entry.folder, finding_text(found.findings.front())});
+    std::error_code none;
+    const bool unmarked = !fs::exists(fs::path(entry.folder) / std::string(kMarkerFile), none);
+    newest.skipped.push_back(
+        {entry.folder, finding_text(found.findings.front()), unmarked && !none});
   }
   return newest;
 }

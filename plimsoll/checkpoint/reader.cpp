@@ -48,7 +48,11 @@ struct Reader::State {
           out.subspan(static_cast<std::size_t>((common.begin - elements.begin) * size),
                       static_cast<std::size_t>(common.size() * size));
       const std::int64_t skipped = (common.begin - piece->elements.begin) * size;
-      if (auto done = read(piece->place, skipped, part); !done) return done;
+      if (auto done = read(piece->place, skipped, part); !done) {
+        // The caller may let go of what earlier pieces were read into.
+        static_cast<void>(checks.wait());
+        return done;
+      }
       if (common != piece->elements) continue;
       checks.add([this, part, &place = piece->place, &tensor, kind = state.kind, common] {
         return compare(place, piece_name(tensor, kind, common), part);

@@ -7,7 +7,7 @@
 //   for (const OwnedPiece& p : owned) {
 //     reader->read(name_of(p.parameter), StateKind::kWeight, p.in_parameter, bytes_of(p.weights));
 //   }
-//   reader->compare_checksums();
+//   if (auto same = reader->compare_checksums(); !same) ...
 //
 // Only the bytes asked for are read. A piece that is read whole is compared with its checksum, on a thread of
 // the reader's own while more is read; the parts of pieces that a different layout reads are not, so the
@@ -38,13 +38,13 @@ class Reader {
   const Manifest& manifest() const;
 
   // `out` gets elements [begin, end) in the dtype of the manifest: size_of(dtype) bytes each. It has to live, and
-  // its values to be left as they are, until compare_checksums(). Errors: no such tensor or state, a range
-  // beyond it, a file that cannot be read.
+  // its values to be left as they are, until compare_checksums(), or until an error here. Errors: no such
+  // tensor or state, a range beyond it, a file that cannot be read.
   Result<void> read(std::string_view tensor, StateKind kind, const shard::Range& elements,
                     std::span<std::byte> out);
   // Of the pieces that were read whole since the last call. Error: a wrong checksum; then none of those
   // values may be used.
-  Result<void> compare_checksums();
+  [[nodiscard]] Result<void> compare_checksums();
   // The blob that `rank` of the writers left. Errors: there is none, or it is damaged.
   Result<std::vector<std::byte>> read_blob(std::int32_t rank, std::string_view name);
 

@@ -48,7 +48,8 @@ Result<std::vector<Entry>> list_checkpoints(const std::string& folder);
 
 struct Skipped {
   std::string folder;
-  std::string reason;  // the first finding
+  std::string reason;       // the first finding
+  bool unfinished = false;  // never was a checkpoint: its save did not come to the marker
 };
 struct Newest {
   std::optional<Entry> found;    // none: there is no valid checkpoint

@@ -251,6 +251,20 @@ TEST_CASE("steps that are not finite are left out by all ranks together") {
   }
 }
 
+// Killed in its first save, a run has nothing to go on from and nothing to lose.
+TEST_CASE("a run whose first save was interrupted begins anew") {
+  const Runs runs;
+  const Words words = {"--steps", "2", "--resume"};
+  for (const char* left : {"step-00000002.tmp", "step-00000002"}) {
+    fs::remove_all(runs.out("first"));
+    fs::create_directories(runs.out("first") + "/" + left);
+    const test::Call call = runs.train("first", words);
+    expect_success(call);
+    says(call.err, "begins at step 1");
+    CHECK(runs.files("first", 2).size() == 1);
+  }
+}
+
 TEST_CASE("what cannot be gone on from is refused, and says why") {
   const Runs runs;
   const Words words = {"--steps", "2"};

@@ -100,6 +100,7 @@ plan::Job job_of(const json& c, const Sharing& sharing) {
     job.prefetch = sharing.prefetch;
   }
   job.sequence = c["seq"];
+  job.token_first = true;  // Python evaluates tok(ids) + pos(ids) from the left
   job.precision = c["dtype"] == "fp64" ? plan::Precision::kFp64 : plan::Precision::kFp32;
   return job;
 }

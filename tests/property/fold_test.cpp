@@ -17,20 +17,6 @@ namespace {
 using timeline::Event;
 using timeline::EventKind;
 
-// Enough layers to leave some out, in a pattern of 1 to 3.
-void deepen(RandomJob& random, Dice& dice) {
-  network::NetworkSpec& spec = random.spec;
-  const std::int64_t period = spec.layer_facts.empty() ? 1 : dice.between(1, 3);
-  spec.layers = period * dice.between(9, 11) + dice.between(0, period - 1);
-  if (spec.layer_facts.empty()) return;
-  const auto facts = spec.layer_facts;
-  spec.layer_facts.clear();
-  for (std::int64_t i = 0; i < spec.layers; ++i) {
-    const auto one = static_cast<std::size_t>(i % period) % facts.size();
-    spec.layer_facts.push_back(facts[one]);
-  }
-}
-
 // With blocks numbered by their allocation.
 std::vector<Event> numbered(const timeline::Timeline& timeline) {
   std::vector<Event> events = timeline.events;
@@ -90,7 +76,7 @@ TEST_CASE("1,000 random jobs of many layers: folded and whole walks are one stre
   int tried = 0;
   for_each_random_job(1000, [&](RandomJob random) {
     if (random.spec.family == network::Family::kCnn || !random.job.freeze.empty()) return;
-    deepen(random, dice);
+    deepen(random.spec, dice);
     if (!plan::validate(random.job, random.spec)) return;
     CAPTURE(to_text(random));
     ++tried;

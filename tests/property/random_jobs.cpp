@@ -173,6 +173,18 @@ network::NetworkSpec random_spec(Dice& dice) {
   return spec;
 }
 
+void deepen(network::NetworkSpec& spec, Dice& dice) {
+  const std::int64_t period = spec.layer_facts.empty() ? 1 : dice.between(1, 3);
+  spec.layers = period * dice.between(9, 11) + dice.between(0, period - 1);
+  if (spec.layer_facts.empty()) return;
+  const auto facts = spec.layer_facts;
+  spec.layer_facts.clear();
+  for (std::int64_t i = 0; i < spec.layers; ++i) {
+    const auto one = static_cast<std::size_t>(i % period) % facts.size();
+    spec.layer_facts.push_back(facts[one]);
+  }
+}
+
 std::string to_text(const RandomJob& random) {
   const network::NetworkSpec& s = random.spec;
   const plan::Job& j = random.job;

@@ -32,6 +32,9 @@ RandomJob random_job(Dice& dice, RunsOn runs_on);
 // A valid spec of any family, with odd sizes and sizes of 1.
 network::NetworkSpec random_spec(Dice& dice);
 
+// Many layers, so that a search leaves some out; where they differ, in a pattern of 1 to 3.
+void deepen(network::NetworkSpec& spec, Dice& dice);
+
 // How many of `count` random cases a build runs: all of them, a tenth with a sanitizer, which makes each
 // ten times slower and looks for faults that few cases show.
 constexpr int cases(int count) {

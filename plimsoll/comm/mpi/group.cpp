@@ -19,9 +19,6 @@
 namespace plimsoll::comm {
 namespace {
 
-// How long a collective may still take to be complete when a failure has been heard.
-constexpr Milliseconds kLastPieces{250};
-
 // Memory that a group keeps between collectives: fresh pages cost more than the data's way.
 class Scratch {
  public:
@@ -227,19 +224,17 @@ void MpiWork::wait_for(MPI_Request& request, Clock::time_point deadline) {
   const std::int64_t moved = std::max(call_.input.bytes(), call_.output.bytes());
   const auto busy_until =
       begin + std::chrono::microseconds(100) + std::chrono::nanoseconds(moved);  // 1 GB/s
-  std::optional<Clock::time_point> hopeless_at;
   while (true) {
     int complete = 0;
     require_mpi(MPI_Test(&request, &complete, MPI_STATUS_IGNORE), "MPI_Test");
     if (complete != 0) return;
     const auto now = Clock::now();
-    if (hopeless_at && now >= *hopeless_at) group_.world().throw_failure();
     if (now >= deadline) time_out(begin, deadline);
     if (now < busy_until) {
       std::this_thread::yield();
       continue;
     }
-    if (!hopeless_at && group_.world().hears_failure()) hopeless_at = now + kLastPieces;
+    if (group_.world().hears_failure()) group_.world().throw_failure();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }

@@ -21,6 +21,10 @@ namespace {
 
 constexpr Milliseconds kRollCall{500};
 constexpr std::chrono::milliseconds kForwarding{250};
+// How long collectives may still take to be complete when a failure has been heard.
+constexpr Milliseconds kLastPieces{250};
+// What the speaker may need to print and to end the job, beside its grace, on a busy machine.
+constexpr Milliseconds kSpeakersTime{1000};
 
 template <std::size_t N>
 void copy_text(char (&to)[N], const std::string& from) {
@@ -185,8 +189,10 @@ void MpiWorld::believe_code() {
 
 bool MpiWorld::hears_failure() {
   take_in();
-  if (!cause_ && left_ && Clock::now() - *left_ > kRollCall) believe_code();
-  return failed();
+  const auto now = Clock::now();
+  if (!cause_ && left_ && now - *left_ > kRollCall) believe_code();
+  if (cause_ && !heard_) heard_ = now;
+  return heard_ && now - *heard_ >= kLastPieces;
 }
 
 void MpiWorld::throw_failure() {
@@ -255,7 +261,7 @@ void MpiWorld::end_job(int code) {
   if (!cause_) believe_code();
   const Word word = first_word();
   // Its speaker ends the job. If that is gone, somebody has to.
-  if (word.speaker != rank_) std::this_thread::sleep_for(grace_);
+  if (word.speaker != rank_) std::this_thread::sleep_for(grace_ + kSpeakersTime);
   Cause cause = cause_in(word);
   if (cause.rank < 0) cause.rank = cause_->rank;
   std::fputs((format_cause(cause) + "\n").c_str(), stderr);

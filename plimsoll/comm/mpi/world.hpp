@@ -3,7 +3,8 @@
 // [Note: how a failure is told] A rank that fails sends its cause to all others, and once more its exit code at the
 // end. Whoever waits listens every 100 us; a word that comes first makes the listener fail with the same
 // cause, so it sends its own word, too. It gives what it waits for a quarter of a second more: the speaker may
-// have got all of that collective, and found its cause in it, before the last pieces are here. After a deadline that is a roll call: who is silent has not arrived.
+// have got all of that collective, and found its cause in it, before the last pieces are here.
+// After a deadline the words are a roll call: who is silent has not arrived.
 // A code without a cause may be one that all ranks are about to return: it counts after half a second.
 // The first cause is printed by the rank that had it (a Mismatch by its reporter), which then ends the job.
 //
@@ -47,7 +48,8 @@ class MpiWorld {
   void throw_if_failed() const {
     if (cause_) throw_cause(*cause_);
   }
-  // For waits: takes in what has arrived. True when there is a failure.
+  // For waits: takes in what has arrived. True when a failure was heard, or is known, and its last pieces have had
+  // their time.
   bool hears_failure();
   // That failure, after a roll call when it is a deadline's.
   [[noreturn]] void throw_failure();
@@ -56,7 +58,8 @@ class MpiWorld {
   [[noreturn]] void time_out(const Cause& cause);
 
   // Every rank's last call. Returns when all ranks give the same code and none has failed: they may
-  // finalise. Otherwise the job ends here, within `grace`.
+  // finalise. Otherwise the job ends here, within `grace` and the time to print; where the one that was to print is gone,
+  // after as much again and a second.
   void end(int code);
 
  private:
@@ -97,6 +100,7 @@ class MpiWorld {
   std::optional<Cause> cause_;
   std::optional<Cause> dropped_;
   bool deaf_ = false;                       // [Note: memory of unfinished collectives]
+  std::optional<Clock::time_point> heard_;  // when cause_ was
   std::optional<Clock::time_point> left_;   // when a peer was first heard to have left with a code
   std::vector<std::optional<Word>> words_;  // the newest of each rank, this one's included
   std::deque<Word> sent_;

@@ -1,6 +1,7 @@
 #include "plimsoll/engine/library/process_memory.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
@@ -37,7 +38,7 @@ std::uintptr_t heap_end() { return reinterpret_cast<std::uintptr_t>(sbrk(0)); }
 void keep_memory() {
 #if defined(__linux__) && defined(__GLIBC__)
   if (switched_off() || asked.load() != kNever) return;
-  // A threshold for mappings cannot be above 32 MiB, so there are none.
+  // Blocks above 32 MiB would always be mapped and unmapped; without mappings they come from the heap.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
   mallopt(M_TOP_PAD, kGrowth);
@@ -56,7 +57,9 @@ void heap_reaches(const std::byte* end) noexcept {
   if (to <= from || !asked.compare_exchange_strong(from, to)) return;
   from = from / kHugePage * kHugePage;
   // A wish: where it is refused pages are small.
+  const int outer_errno = errno;
   madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
+  errno = outer_errno;
 #else
   static_cast<void>(end);
 #endif

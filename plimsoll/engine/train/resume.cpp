@@ -1,5 +1,6 @@
 #include "plimsoll/engine/train/resume.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <sstream>
@@ -141,7 +142,10 @@ std::int64_t choose(const std::string& folder, std::vector<std::string>& told) {
     }
     return newest.found->step;
   }
-  if (!newest.skipped.empty()) {
+  // A run that died in its first save had nothing yet to lose.
+  const bool lost = std::any_of(newest.skipped.begin(), newest.skipped.end(),
+                                [](const auto& skipped) { return !skipped.unfinished; });
+  if (lost) {
     throw std::runtime_error(
         fmt::format("[--resume] no valid checkpoint in {}; {}", folder, fmt::join(told, "; ")));
   }

@@ -9,7 +9,8 @@ namespace plimsoll::engine::zero {
 
 // What a rank with libtorch does, for any launcher: it gets its share of the cores as libtorch's threads, at
 // least one (more threads than cores make it many times slower), it keeps its memory between steps
-// (library/process_memory.hpp), and libtorch's exceptions come without their stack. `ranks_here`: ranks on this host; 0: all of them.
+// (library/process_memory.hpp), and libtorch's exceptions come without their stack. `ranks_here`: ranks on
+// this host; 0: all of them.
 std::function<int(comm::Communicator&)> as_rank(std::function<int(comm::Communicator&)> body,
                                                 int ranks_here = 0);
 

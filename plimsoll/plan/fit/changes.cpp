@@ -132,12 +132,15 @@ class ChangeSearch {
     }
     need = chosen.size() == 1 ? strongest_[chosen[0]].need : need_with(chosen, levels);
     if (!need || !need->fits) return std::nullopt;
+    // Of a later move those are bounds only while the earlier ones are at theirs.
+    bool bounded = true;
     for (const std::size_t j : order) {
-      weaken(levels, j, least[j], [&](const Chosen& milder) {
+      weaken(levels, j, bounded ? least[j] : 0, [&](const Chosen& milder) {
         const std::optional<Need> tried = need_with(chosen, milder);
         if (tried) need = tried;
         return tried.has_value();
       });
+      bounded = bounded && levels[j] == least[j];
     }
     return need;
   }

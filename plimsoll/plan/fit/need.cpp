@@ -58,8 +58,9 @@ std::int64_t weights_and_cache(const network::Network& network) {
 
 NeedSearch::Built& NeedSearch::built_for(const Job& job) {
   const network::BuildOptions options = job.build_options();
-  const bool known = built_ && built_->options == options && built_->snapshot == job.snapshot;
-  if (!known) built_.emplace(Built{options, job.snapshot, std::nullopt, std::nullopt, false});
+  if (!built_ || built_->options != options) {
+    built_.emplace(Built{options, std::nullopt, std::nullopt, false});
+  }
   return *built_;
 }
 

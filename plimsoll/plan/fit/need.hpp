@@ -77,7 +77,6 @@ class NeedSearch {
   // For jobs of the same build options.
   struct Built {
     network::BuildOptions options;
-    bool snapshot = false;
     std::optional<network::Network> network;
     std::optional<fold::FoldedNetwork> folded;
     bool tried_to_fold = false;

@@ -22,8 +22,7 @@ std::int64_t period_of(const network::NetworkSpec& spec) {
 
 // What is sized by the whole model, or tells layers apart by their number, cannot be folded.
 bool is_foldable(const network::NetworkSpec& spec, const Job& job) {
-  return spec.family != network::Family::kCnn && !job.infers() && !job.snapshot &&
-         job.freeze.empty();
+  return spec.family != network::Family::kCnn && !job.infers() && job.freeze.empty();
 }
 
 network::NetworkSpec with_layers(network::NetworkSpec spec, std::int64_t layers) {

@@ -5,7 +5,7 @@
 // theirs. Layers that differ in a pattern (gemma2: every other one sees a window) are taken in periods of it.
 // The short network has the first period, six inner ones, and the last one with what does not fill a
 // period. Inner ones are 1, 2, .. M in the whole network and 1 .. 6 in the short one; 3 stands for all
-// that are left out. A layer may touch blocks of the two before it and behind it: a unit that is gathered ahead.
+// that are left out; going down, backward has them behind 4, whose section is repeated there. A layer may touch blocks of the two before it and behind it: a unit that is gathered ahead.
 // Nothing else is assumed of the walk: where the events of 3 and 4 differ in more than their place, it is
 // not unfolded (unfold.hpp), and the whole network is walked.
 #pragma once

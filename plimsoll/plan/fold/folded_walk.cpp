@@ -17,6 +17,8 @@ void drop_the_end(timeline::Timeline& timeline) {
 
 std::optional<WalkResult> walk(const FoldedNetwork& folded, const Job& job,
                                const WalkOptions& options, timeline::Sink& sink) {
+  check(!options.keep_ledger, "a folded walk has no ledger");
+  if (job.snapshot) return std::nullopt;  // one block, sized by the whole model
   timeline::Recorder recorder;
   WalkOptions brief = options;
   brief.weights = &folded.weights();

@@ -111,7 +111,8 @@ class Unfolding::Emitter {
   Emitter(const Unfolding& from, timeline::Sink& sink)
       : from_(from),
         sink_(sink),
-        first_(static_cast<std::size_t>(from.passes_ * (from.inner_ + 1))) {}
+        first_(static_cast<std::size_t>(from.passes_) * static_cast<std::size_t>(from.inner_ + 1)) {
+  }
 
   void emit_all() {
     const std::int32_t left_out = from_.inner_ - kInner;
@@ -127,7 +128,8 @@ class Unfolding::Emitter {
 
  private:
   BlockId& first_block(std::int32_t pass, std::int32_t period) {
-    return first_[static_cast<std::size_t>(pass * (from_.inner_ + 1) + period)];
+    const auto each = static_cast<std::size_t>(from_.inner_ + 1);
+    return first_[static_cast<std::size_t>(pass) * each + static_cast<std::size_t>(period)];
   }
 
   void emit(const Segment& segment, std::int32_t period) {
