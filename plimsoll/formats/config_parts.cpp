@@ -131,7 +131,8 @@ NetworkSpec read_common_sizes(ConfigReader& reader) {
 void read_heads(ConfigReader& reader, NetworkSpec& spec) {
   spec.heads = reader.size("num_attention_heads");
   spec.kv_heads = spec.heads;
-  if (reader.complete("num_key_value_heads") != nullptr) {
+  const bool grouped = reader.declares("num_key_value_heads");
+  if (grouped && reader.complete("num_key_value_heads") != nullptr) {
     const bool all = reader.is_null("num_key_value_heads");
     if (!all) spec.kv_heads = reader.optional_size("num_key_value_heads").value_or(spec.heads);
     if (reader.find("num_key_value_heads") == nullptr) {

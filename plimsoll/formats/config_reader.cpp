@@ -64,6 +64,11 @@ const json* ConfigReader::complete(std::string_view key) const {
   return found == defaults_.end() || found->is_null() ? nullptr : &*found;
 }
 
+bool ConfigReader::declares(std::string_view key) const {
+  const ClassDefaults* known = find_class_defaults(class_.model_type);
+  return known == nullptr || known->values == nullptr || known->values->contains(key);
+}
+
 bool ConfigReader::has(std::string_view key) const { return complete(key) != nullptr; }
 
 // A key of the file that nobody reads and that looks like `key`, or "".

@@ -71,6 +71,9 @@ class ConfigReader {
   // The value of file, rule or class; null pointer when none has one.
   const nlohmann::json* complete(std::string_view key) const;
 
+  // Whether the class has the key at all: others in a file are read by nobody.
+  bool declares(std::string_view key) const;
+
   void assume(std::string line);  // a line is kept once
   void refuse(std::string_view path, std::string what, std::string hint = {});
   // The same, at the place where the file has the key.

@@ -297,10 +297,9 @@ Result<void> validate_hugging_face(const Job& job, const network::NetworkSpec& s
     }
     return {};
   }
-  if (!network::hf::known(spec)) {
+  if (const std::string part = network::hf::unknown_part(spec); !part.empty()) {
     return fail("--semantics",
-                fmt::format("semantics=hf is not known for {}, expected plimsoll",
-                            spec.model_type.empty() ? name(spec.family) : spec.model_type),
+                fmt::format("semantics=hf is not known for {}, expected plimsoll", part),
                 fmt::format("hf is known for model types {}", network::hf::known_types()));
   }
   if (job.attention && !eager && !network::hf::style_of(spec).sdpa) {

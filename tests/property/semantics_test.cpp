@@ -1,6 +1,7 @@
 // A plan says what the same job has in transformers' operations: what a plan of semantics hf says.
 #include <doctest/doctest.h>
 
+#include "plimsoll/formats/config.hpp"
 #include "plimsoll/plan/plan.hpp"
 
 #include "tests/property/random_jobs.hpp"
@@ -9,6 +10,25 @@ namespace plimsoll::test {
 namespace {
 
 constexpr int kJobs = 500;
+
+// Falcon's newer kind: groups of heads share a key, in an attention of its own that is not known.
+TEST_CASE("where transformers' operations are not known, a plan says so and goes on") {
+  const auto spec = formats::read_config(
+      R"({"model_type": "falcon", "hidden_size": 64, "num_attention_heads": 4, "num_kv_heads": 2,
+          "num_hidden_layers": 2, "vocab_size": 99, "new_decoder_architecture": true})",
+      "config.json");
+  REQUIRE(spec);
+  plan::Job job;
+  job.sequence = 16;
+  const auto plan = plan::make_plan(*spec, job);
+  REQUIRE(plan);
+  CHECK_FALSE(plan->hugging_face.figures);
+  CHECK(plan->hugging_face.reason ==
+        "semantics=hf is not known for falcon with 2 key/value heads for 4 heads, expected "
+        "plimsoll");
+  job.semantics = network::Semantics::kHuggingFace;
+  CHECK_FALSE(plan::make_plan(*spec, job));
+}
 
 TEST_CASE("the figures of semantics hf beside a plan are those of a plan of semantics hf") {
   int compared = 0;

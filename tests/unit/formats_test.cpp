@@ -220,6 +220,20 @@ TEST_CASE("null key/value heads are all heads, absent ones the class default") {
   CHECK(null.kv_heads == 32);
 }
 
+TEST_CASE("key/value heads that the class does not have are read by nobody") {
+  for (const char* type : {"opt", "biogpt", "persimmon"}) {
+    json config = {{"model_type", type},        {"hidden_size", 64}, {"num_attention_heads", 4},
+                   {"word_embed_proj_dim", 64}, {"ffn_dim", 96},     {"num_hidden_layers", 2}};
+    const auto plain = read_config(config.dump(), "config.json");
+    config["num_key_value_heads"] = 2;
+    const auto stray = read_config(config.dump(), "config.json");
+    REQUIRE(plain);
+    REQUIRE(stray);
+    CHECK(stray->kv_heads == 4);
+    CHECK(stray->head_dim == plain->head_dim);
+  }
+}
+
 TEST_CASE("rope_theta is found in each of its homes") {
   const json base = {{"model_type", "llama"}, {"vocab_size", 9}};
   auto theta = [&](const json& more) {

@@ -63,7 +63,8 @@ struct BuildOptions {
 Network build_network(const NetworkSpec& spec, const BuildOptions& options);
 
 // One builder per forward function; build_network chooses. build_decoder is plimsoll's own for every
-// transformer, encoders included; build_hugging_face is that of transformers for hf::known() types.
+// transformer, encoders included; build_hugging_face is that of transformers, where hf::unknown_part() is
+// empty.
 Network build_decoder(const NetworkSpec& spec, const BuildOptions& options);
 Network build_hugging_face(const NetworkSpec& spec, const BuildOptions& options);
 Network build_cnn(const NetworkSpec& spec, const BuildOptions& options);

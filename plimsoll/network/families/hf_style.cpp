@@ -241,7 +241,15 @@ bool like_llama(const NetworkSpec& spec) {
 
 }  // namespace
 
-bool known(const NetworkSpec& spec) { return like_llama(spec) || entry_of(spec) != nullptr; }
+std::string unknown_part(const NetworkSpec& spec) {
+  if (!like_llama(spec) && entry_of(spec) == nullptr) {
+    return std::string(spec.model_type.empty() ? name(spec.family) : spec.model_type);
+  }
+  // Its newer kind writes another attention.
+  const bool groups = spec.kv_heads != 1 && spec.kv_heads != spec.heads;
+  if (spec.model_type != "falcon" || !groups) return "";
+  return fmt::format("falcon with {} key/value heads for {} heads", spec.kv_heads, spec.heads);
+}
 
 std::string known_types() {
   std::vector<std::string_view> types(kLlamaTypes.begin(), kLlamaTypes.end());

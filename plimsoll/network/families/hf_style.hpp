@@ -101,8 +101,8 @@ struct Style {
   bool sdpa = true;              // transformers offers sdpa for this type
 };
 
-// Is hf semantics known for this model?
-bool known(const NetworkSpec& spec);
+// What of this model hf semantics are not known for; empty: they are known.
+std::string unknown_part(const NetworkSpec& spec);
 // The model types for which it is, for people.
 std::string known_types();
 
